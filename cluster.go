@@ -1,0 +1,99 @@
+package rutter
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ClusterInfo is what is declared about a member cluster.
+type ClusterInfo struct {
+	Name   string
+	Server string
+	// Project scopes the cluster to one project; empty means unscoped.
+	Project     string
+	Labels      map[string]string
+	Annotations map[string]string
+	// Namespaces restricts management to these; empty means all.
+	Namespaces []string
+	// ClusterResources allows cluster-scoped kinds when Namespaces is set.
+	ClusterResources bool
+}
+
+// Mapping is how a kind is served by a cluster.
+type Mapping struct {
+	Resource   string
+	Namespaced bool
+}
+
+// ApplyOptions adjusts one server-side apply.
+type ApplyOptions struct {
+	// DryRun asks the server what would happen, without doing it.
+	DryRun bool
+}
+
+// DeleteOptions adjusts one deletion.
+type DeleteOptions struct {
+	// UID must match; empty means whatever is there.
+	UID string
+	// Propagation is foreground, background or orphan.
+	Propagation string
+}
+
+// Cluster is one member. Every method takes the kind by GVK as the caller
+// wrote it. Errors: CodeNotFound (object, or kind not served), CodeForbidden,
+// CodeInvalid (refused by validation), CodeConflict, CodeUnavailable.
+type Cluster interface {
+	Info() ClusterInfo
+	// Mapping looks a kind up; unknown kinds are asked of the server again at
+	// most every few seconds, and at once after a CRD was applied.
+	Mapping(ctx context.Context, gvk GVK) (Mapping, error)
+	// Apply is a forced server-side apply as FieldManager of the given JSON.
+	Apply(ctx context.Context, obj *unstructured.Unstructured, opts ApplyOptions) (*unstructured.Unstructured, error)
+	Get(ctx context.Context, gvk GVK, namespace, name string) (*unstructured.Unstructured, error)
+	// Delete is idempotent: an object that is gone, or has another UID, is no error.
+	Delete(ctx context.Context, gvk GVK, namespace, name string, opts DeleteOptions) error
+	// Watch makes sure that objects of the kind that carry LabelUnit are
+	// watched, and returns at once. What is seen goes to the LiveSink.
+	Watch(gvk GVK)
+	// Synced reports whether the kind's first listing has been delivered.
+	Synced(gvk GVK) bool
+	// Version is the server's version ("v1.37.2") and the API versions it
+	// serves (group/version and group/version/Kind), for Helm's capabilities.
+	Version(ctx context.Context) (version string, apiVersions []string, err error)
+}
+
+// Clusters finds members.
+type Clusters interface {
+	// Lookup resolves a target by server or name (reference 1.9). CodeNotFound
+	// when there is none, CodeInvalid when a name is ambiguous.
+	Lookup(target Target) (Cluster, error)
+	List() []ClusterInfo
+}
+
+// LiveEvent is one observation of a managed object.
+type LiveEvent struct {
+	// Server is the cluster's API server URL, the key of the cluster.
+	Server string
+	GVK    GVK
+	// Object is complete when it exists; the sink must not keep it.
+	Object *unstructured.Unstructured
+	// Deleted says that the object is gone; Object is its last state.
+	Deleted bool
+	// Epoch numbers listings: objects of the kind whose last event has a lower
+	// epoch when Listed is called with this one no longer exist.
+	Epoch int64
+}
+
+// LiveSink receives what the clusters show. Calls for one kind of one cluster
+// come in order; the sink must be quick.
+type LiveSink interface {
+	Observed(ev LiveEvent)
+	// Listed says that a (re)listing of a kind is complete.
+	Listed(server string, gvk GVK, epoch int64)
+	// Tainted says that a kind cannot be watched, with the cause; nil clears it.
+	// What was known of that kind is then stale: Unknown, never Missing.
+	Tainted(server string, gvk GVK, err error)
+	// Reachable reports the state of a whole cluster when it changes; err nil means it answers.
+	Reachable(server string, err error)
+}

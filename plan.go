@@ -1,0 +1,75 @@
+package rutter
+
+// Phase of a sync, in order (reference 2.2).
+type Phase string
+
+// The phases.
+const (
+	PhasePreSync  Phase = "PreSync"
+	PhaseSync     Phase = "Sync"
+	PhasePostSync Phase = "PostSync"
+	PhaseSyncFail Phase = "SyncFail"
+)
+
+// Action is what a step does to one object.
+type Action string
+
+// The actions. Leave and Skip are carried in a plan so that it explains itself.
+const (
+	ActionApply  Action = "apply"
+	ActionPrune  Action = "prune"
+	ActionLeave  Action = "leave"
+	ActionSkip   Action = "skip"
+	ActionRefuse Action = "refuse"
+)
+
+// Step is one action on one object.
+type Step struct {
+	Action Action
+	Ref    Ref
+	Phase  Phase
+	Wave   int
+	// Hook is true for a hook; it is created anew in each sync.
+	Hook bool
+	// Reason says why, in a line.
+	Reason string
+	// UID is the precondition of a prune.
+	UID string
+	// Index is the position in the desired objects; -1 for a prune.
+	Index int
+}
+
+// Group is all steps of one phase and wave; the next group starts when this
+// one is done and, where a later one exists, healthy.
+type Group struct {
+	Phase Phase
+	Wave  int
+	// Batches run one after the other (kinds in their order); steps of a batch run in parallel.
+	Batches [][]Step
+}
+
+// Plan is what a sync will do. It is a value: the controller carries it out,
+// the CLI prints it.
+type Plan struct {
+	Groups []Group
+	// Left are the steps that do nothing, with their reasons.
+	Left []Step
+	// WaitHealth says that each group must be healthy before the next starts.
+	WaitHealth bool
+	// Refusal, when set, says why nothing may be done at all.
+	Refusal string
+}
+
+// Empty reports whether the plan changes nothing.
+func (p Plan) Empty() bool { return len(p.Groups) == 0 }
+
+// StepResult is the outcome of one step (reference 2.1, resource result).
+type StepResult struct {
+	Step
+	Version string
+	// Status is Synced, SyncFailed, Pruned or PruneSkipped.
+	Status  string
+	Message string
+	// HookPhase is Running, Succeeded, Failed or Error.
+	HookPhase string
+}

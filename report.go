@@ -1,0 +1,108 @@
+package rutter
+
+import "time"
+
+// Condition is something the user should know of a unit (reference 1.13).
+type Condition struct {
+	// Type such as ComparisonError; the suffix Error marks an error.
+	Type    string
+	Message string
+}
+
+// The condition types of the Argo CD dialect.
+const (
+	CondInvalidSpec    = "InvalidSpecError"
+	CondComparison     = "ComparisonError"
+	CondSync           = "SyncError"
+	CondDeletion       = "DeletionError"
+	CondUnknown        = "UnknownError"
+	CondSharedResource = "SharedResourceWarning"
+	CondRepeated       = "RepeatedResourceWarning"
+	CondExcluded       = "ExcludedResourceWarning"
+	CondUnsupported    = "UnsupportedFieldWarning"
+)
+
+// ResourceReport is one object of a unit as it is shown.
+type ResourceReport struct {
+	Ref
+	Version string
+	// State is empty for hooks, which have no sync status.
+	State           SyncState
+	Health          Health
+	Hook            bool
+	Wave            int
+	RequiresPruning bool
+	Reason          string
+	Diffs           []FieldDiff
+	Origin          Origin
+}
+
+// OperationPhase is the state of a sync (reference 2.1).
+type OperationPhase string
+
+// The phases of an operation.
+const (
+	OperationRunning     OperationPhase = "Running"
+	OperationTerminating OperationPhase = "Terminating"
+	OperationSucceeded   OperationPhase = "Succeeded"
+	OperationFailed      OperationPhase = "Failed"
+	OperationError       OperationPhase = "Error"
+)
+
+// Completed reports whether the operation has ended.
+func (p OperationPhase) Completed() bool {
+	return p == OperationSucceeded || p == OperationFailed || p == OperationError
+}
+
+// SyncRequest asks for a sync.
+type SyncRequest struct {
+	// Revision overrides the sources' target revision; empty means the current one.
+	Revision string
+	Prune    bool
+	DryRun   bool
+	// Force replaces what cannot be changed in place.
+	Force bool
+	// Resources restricts the sync to these; empty means all.
+	Resources []Ref
+	Options   []string
+	Retry     Retry
+	// InitiatedBy is a user, or empty for an automated sync.
+	InitiatedBy string
+	Automated   bool
+	// SelfHeal marks an automated sync that puts drift back at an unchanged revision.
+	SelfHeal bool
+}
+
+// OperationReport is a sync in progress, or the last one.
+type OperationReport struct {
+	Request    SyncRequest
+	Phase      OperationPhase
+	Message    string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	RetryCount int64
+	Revisions  []string
+	Results    []StepResult
+	// Partial is true when only some resources were synced: no history is written.
+	Partial bool
+}
+
+// Report is everything the engine has to say of a unit at one moment. The
+// dialects turn it into the status of their objects.
+type Report struct {
+	ID          UnitID
+	Revisions   []string
+	SourceTypes []string
+	Sync        SyncState
+	Health      Health
+	Resources   []ResourceReport
+	Conditions  []Condition
+	Operation   *OperationReport
+	Images      []string
+	// ComparedAt is when the sources were last compared in full.
+	ComparedAt time.Time
+	// Deleted is true once a deletion with cascade is complete: the finalizer may go.
+	Deleted bool
+	// Renders counts how often a tool ran for this unit since the process started.
+	Renders int64
+}

@@ -1,0 +1,227 @@
+package rutter
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"time"
+)
+
+// UnitID names a unit: the dialect's object that declares it.
+type UnitID struct {
+	// Dialect is "argo" or "flux".
+	Dialect   string
+	Namespace string
+	Name      string
+}
+
+// String returns dialect/namespace/name.
+func (id UnitID) String() string { return id.Dialect + "/" + id.Namespace + "/" + id.Name }
+
+// Hash is the value of LabelUnit on the unit's objects: 20 hex digits.
+func (id UnitID) Hash() string {
+	sum := sha256.Sum256([]byte(id.String()))
+	return hex.EncodeToString(sum[:10])
+}
+
+// Unit is "these sources, rendered so, at this target, under this policy": the
+// engine's only word for what an Application or a Flux Kustomization declares.
+type Unit struct {
+	ID UnitID
+	// Instance is the name in tracking ids: the Application's name, or
+	// namespace_name outside the control-plane namespace (reference 2.11).
+	Instance string
+	Project  string
+	Sources  []Source
+	Target   Target
+	Policy   SyncPolicy
+	// Ignore are fields whose live value is not compared.
+	Ignore []IgnoreRule
+	// KnownKinds are kinds that an earlier revision managed (from the status),
+	// watched so that what Git no longer declares is still found.
+	KnownKinds []GVK
+	// Problem, when set, is why the declaration cannot be acted upon at all
+	// (an invalid spec, a project that does not allow it). The unit is shown
+	// with it and nothing is touched.
+	Problem error
+}
+
+// GVK is a comparable group, version and kind.
+type GVK struct {
+	Group, Version, Kind string
+}
+
+// Target is where a unit's objects go.
+type Target struct {
+	// Server is the API server's URL; exactly one of Server and Name is set by
+	// the user, both once resolved.
+	Server string
+	Name   string
+	// Namespace is given to namespaced objects that have none.
+	Namespace string
+}
+
+// Source is one source of a unit: where to read and which tool renders it.
+// It serialises deterministically; its JSON is a part of the render key.
+type Source struct {
+	RepoURL        string `json:"repoURL"`
+	Path           string `json:"path,omitempty"`
+	TargetRevision string `json:"targetRevision,omitempty"`
+	Chart          string `json:"chart,omitempty"`
+	Ref            string `json:"ref,omitempty"`
+	Name           string `json:"name,omitempty"`
+
+	Directory *DirectoryOptions `json:"directory,omitempty"`
+	Kustomize *KustomizeOptions `json:"kustomize,omitempty"`
+	Helm      *HelmOptions      `json:"helm,omitempty"`
+	// Unsupported names options that were set and that no renderer acts on yet.
+	Unsupported []string `json:"unsupported,omitempty"`
+}
+
+// DirectoryOptions are spec.source.directory (reference 1.4).
+type DirectoryOptions struct {
+	Recurse bool   `json:"recurse,omitempty"`
+	Include string `json:"include,omitempty"`
+	Exclude string `json:"exclude,omitempty"`
+}
+
+// KustomizeOptions are spec.source.kustomize (reference 1.5).
+type KustomizeOptions struct {
+	NamePrefix                string             `json:"namePrefix,omitempty"`
+	NameSuffix                string             `json:"nameSuffix,omitempty"`
+	Images                    []string           `json:"images,omitempty"`
+	Replicas                  []KustomizeReplica `json:"replicas,omitempty"`
+	CommonLabels              map[string]string  `json:"commonLabels,omitempty"`
+	CommonAnnotations         map[string]string  `json:"commonAnnotations,omitempty"`
+	ForceCommonLabels         bool               `json:"forceCommonLabels,omitempty"`
+	ForceCommonAnnotations    bool               `json:"forceCommonAnnotations,omitempty"`
+	CommonAnnotationsEnvsubst bool               `json:"commonAnnotationsEnvsubst,omitempty"`
+	LabelWithoutSelector      bool               `json:"labelWithoutSelector,omitempty"`
+	LabelIncludeTemplates     bool               `json:"labelIncludeTemplates,omitempty"`
+	Namespace                 string             `json:"namespace,omitempty"`
+	Patches                   []KustomizePatch   `json:"patches,omitempty"`
+	Components                []string           `json:"components,omitempty"`
+	IgnoreMissingComponents   bool               `json:"ignoreMissingComponents,omitempty"`
+}
+
+// KustomizeReplica sets the replicas of workloads of a name.
+type KustomizeReplica struct {
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
+}
+
+// KustomizePatch is one inline or file patch.
+type KustomizePatch struct {
+	Path    string           `json:"path,omitempty"`
+	Patch   string           `json:"patch,omitempty"`
+	Target  *KustomizeTarget `json:"target,omitempty"`
+	Options map[string]bool  `json:"options,omitempty"`
+}
+
+// KustomizeTarget selects what a patch applies to.
+type KustomizeTarget struct {
+	Group              string `json:"group,omitempty"`
+	Version            string `json:"version,omitempty"`
+	Kind               string `json:"kind,omitempty"`
+	Name               string `json:"name,omitempty"`
+	Namespace          string `json:"namespace,omitempty"`
+	LabelSelector      string `json:"labelSelector,omitempty"`
+	AnnotationSelector string `json:"annotationSelector,omitempty"`
+}
+
+// HelmOptions are spec.source.helm (reference 1.6).
+type HelmOptions struct {
+	ReleaseName             string          `json:"releaseName,omitempty"`
+	ValueFiles              []string        `json:"valueFiles,omitempty"`
+	Values                  string          `json:"values,omitempty"`
+	ValuesObject            json.RawMessage `json:"valuesObject,omitempty"`
+	Parameters              []HelmParameter `json:"parameters,omitempty"`
+	FileParameters          []HelmFile      `json:"fileParameters,omitempty"`
+	IgnoreMissingValueFiles bool            `json:"ignoreMissingValueFiles,omitempty"`
+	SkipCrds                bool            `json:"skipCrds,omitempty"`
+	SkipTests               bool            `json:"skipTests,omitempty"`
+	SkipSchemaValidation    bool            `json:"skipSchemaValidation,omitempty"`
+	Namespace               string          `json:"namespace,omitempty"`
+	KubeVersion             string          `json:"kubeVersion,omitempty"`
+	APIVersions             []string        `json:"apiVersions,omitempty"`
+}
+
+// HelmParameter is one --set or --set-string.
+type HelmParameter struct {
+	Name        string `json:"name"`
+	Value       string `json:"value"`
+	ForceString bool   `json:"forceString,omitempty"`
+}
+
+// HelmFile is one --set-file.
+type HelmFile struct {
+	Name string `json:"name"`
+	Path string `json:"path"`
+}
+
+// SyncPolicy is how and when a unit may be made equal to its sources.
+type SyncPolicy struct {
+	Automated  bool
+	Prune      bool
+	SelfHeal   bool
+	AllowEmpty bool
+	// CreateNamespace creates the target namespace when it is missing.
+	CreateNamespace bool
+	// NamespaceLabels and NamespaceAnnotations are managedNamespaceMetadata.
+	NamespaceLabels      map[string]string
+	NamespaceAnnotations map[string]string
+	// Options are the remaining syncOptions, Key=value.
+	Options []string
+	Retry   Retry
+	// Propagation is foreground (default), background or orphan.
+	Propagation string
+}
+
+// HasOption reports whether an option such as "PruneLast=true" is set.
+func (p SyncPolicy) HasOption(option string) bool {
+	for _, o := range p.Options {
+		if strings.TrimSpace(o) == option {
+			return true
+		}
+	}
+	return false
+}
+
+// Retry is how a failed sync is tried again.
+type Retry struct {
+	// Limit is the number of retries; negative means without end.
+	Limit       int64
+	Duration    time.Duration
+	Factor      int64
+	MaxDuration time.Duration
+}
+
+// Delay returns the pause before retry n (n = retries done so far):
+// min(MaxDuration, Duration*Factor^n), reference 1.10.
+func (r Retry) Delay(n int64) time.Duration {
+	d, limit := r.Duration, r.MaxDuration
+	if d <= 0 {
+		d = 5 * time.Second
+	}
+	if limit <= 0 {
+		limit = 3 * time.Minute
+	}
+	factor := r.Factor
+	if factor <= 0 {
+		factor = 2
+	}
+	for ; n > 0 && d < limit; n-- {
+		d *= time.Duration(factor)
+	}
+	return min(d, limit)
+}
+
+// IgnoreRule is one entry of spec.ignoreDifferences. Group and Kind are globs.
+type IgnoreRule struct {
+	Group        string
+	Kind         string
+	Namespace    string
+	Name         string
+	JSONPointers []string
+}

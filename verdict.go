@@ -1,0 +1,66 @@
+package rutter
+
+// SyncState is whether an object, or a unit, equals what Git declares.
+type SyncState string
+
+// The sync states (reference 1.13). Unknown is never rounded to Synced.
+const (
+	Synced      SyncState = "Synced"
+	OutOfSync   SyncState = "OutOfSync"
+	SyncUnknown SyncState = "Unknown"
+)
+
+// HealthState is how an object does (reference 4.1), best first.
+type HealthState string
+
+// The health states. The empty state means the kind has no health and does not count.
+const (
+	Healthy       HealthState = "Healthy"
+	Suspended     HealthState = "Suspended"
+	Progressing   HealthState = "Progressing"
+	Missing       HealthState = "Missing"
+	Degraded      HealthState = "Degraded"
+	HealthUnknown HealthState = "Unknown"
+)
+
+// Health is a state and why.
+type Health struct {
+	Status  HealthState `json:"status,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+// FieldDiff is one field that differs. Values of Secrets are never put here.
+type FieldDiff struct {
+	// Path in the form .spec.template.spec.containers[name="web"].image
+	Path string `json:"path"`
+	// Desired and Live are JSON; empty means absent.
+	Desired string `json:"desired,omitempty"`
+	Live    string `json:"live,omitempty"`
+	// Manager is the field manager that last wrote the live value, when known.
+	Manager string `json:"manager,omitempty"`
+}
+
+// Verdict is what is remembered of one live object: some hundred bytes.
+type Verdict struct {
+	State  SyncState
+	Health Health
+	// Reason says in a line why State is not Synced.
+	Reason string
+	Diffs  []FieldDiff
+
+	UID             string
+	ResourceVersion string
+	// OwnedHash is a hash of the live values of the fields we own, after the
+	// last comparison that found them equal. An event with the same hash and
+	// the same desired object needs no comparison.
+	OwnedHash string
+	// DesiredHash is the hash of the desired object State was judged against.
+	DesiredHash string
+	// Exists is false when the object is known not to be there.
+	Exists bool
+	// Deleting is true when the live object carries a deletionTimestamp.
+	Deleting bool
+	// Generation and Tracking are the live object's metadata.generation and tracking annotation.
+	Generation int64
+	Tracking   string
+}

@@ -33,6 +33,8 @@ type Step struct {
 	Hook bool
 	// Reason says why, in a line.
 	Reason string
+	// Version is the API version of a prune; an apply takes its object's.
+	Version string
 	// UID is the precondition of a prune.
 	UID string
 	// Index is the position in the desired objects; -1 for a prune.
@@ -46,6 +48,8 @@ type Group struct {
 	Wave  int
 	// Batches run one after the other (kinds in their order); steps of a batch run in parallel.
 	Batches [][]Step
+	// Await are objects of the wave that need no sending but must be healthy too.
+	Await []Ref
 }
 
 // Plan is what a sync will do. It is a value: the controller carries it out,
@@ -66,7 +70,6 @@ func (p Plan) Empty() bool { return len(p.Groups) == 0 }
 // StepResult is the outcome of one step (reference 2.1, resource result).
 type StepResult struct {
 	Step
-	Version string
 	// Status is Synced, SyncFailed, Pruned or PruneSkipped.
 	Status  string
 	Message string

@@ -41,6 +41,9 @@ type Unit struct {
 	// KnownKinds are kinds that an earlier revision managed (from the status),
 	// watched so that what Git no longer declares is still found.
 	KnownKinds []GVK
+	// Last is the last completed operation as the status records it, read when
+	// the unit is first seen, so that a restart does not forget what was tried.
+	Last *OperationReport
 	// Problem, when set, is why the declaration cannot be acted upon at all
 	// (an invalid spec, a project that does not allow it). The unit is shown
 	// with it and nothing is touched.

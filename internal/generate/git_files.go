@@ -1,0 +1,149 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/rutterhq/rutter"
+)
+
+// maxFileSize bounds a file of parameters; those are written by hand.
+const maxFileSize = 1 << 20
+
+// gitFiles makes sets of the objects in the files that an include matches and
+// no exclude does. A file that cannot be read stops only its own sets.
+func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
+	g := n.leaf.Git
+	includes, excludes, err := ev.filePatterns(n)
+	if err != nil {
+		return outcome{errs: []error{err}}
+	}
+	files, err := matchFiles(tree, includes, excludes)
+	if err != nil {
+		return failure(rutter.CodeOf(err), "%s: %s at %s cannot be read: %w", n.producer(), g.RepoURL, tree.Revision(), err)
+	}
+	var out outcome
+	for _, file := range files {
+		objects, err := readObjects(tree, file)
+		if err != nil {
+			s := paramSet{params: map[string]any{}, err: fmt.Errorf("%s: %w", n.producer(), err)}
+			place{dir: path.Dir(file), file: path.Base(file)}.addTo(s.params, g.PathParamPrefix, ev.goTemplate)
+			out.sets = append(out.sets, s)
+			continue
+		}
+		for _, object := range objects {
+			params := object
+			if !ev.goTemplate {
+				params = flatParams(object)
+			}
+			place{dir: path.Dir(file), file: path.Base(file)}.addTo(params, g.PathParamPrefix, ev.goTemplate)
+			out.sets = append(out.sets, newSet(params, n.producer()))
+		}
+	}
+	return out
+}
+
+// filePatterns compiles the globs of the generator.
+func (ev *evaluator) filePatterns(n node) (includes, excludes []filePattern, err error) {
+	for i, f := range n.leaf.Git.Files {
+		p, err := newFilePattern(f.Path, ev.opts.NewFileGlobbing)
+		if err != nil {
+			return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s.files[%d].path: %q: %w", n.producer(), i, f.Path, err)
+		}
+		if f.Exclude {
+			excludes = append(excludes, p)
+		} else {
+			includes = append(includes, p)
+		}
+	}
+	return includes, excludes, nil
+}
+
+// matchFiles lists the selected files in path order. Only directories that can
+// lead to a match are read.
+func matchFiles(tree fs.FS, includes, excludes []filePattern) ([]string, error) {
+	var files []string
+	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir():
+			if p != "." && !anyLeads(includes, p) {
+				return fs.SkipDir
+			}
+		case anyMatches(includes, p) && !anyMatches(excludes, p):
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files, err //nolint:wrapcheck // the caller names the repository
+}
+
+func anyLeads(patterns []filePattern, dir string) bool {
+	for _, p := range patterns {
+		if p.leads(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+func anyMatches(patterns []filePattern, file string) bool {
+	for _, p := range patterns {
+		if p.matches(file) {
+			return true
+		}
+	}
+	return false
+}
+
+// readObjects reads a JSON or YAML file that holds one object or a list of
+// them. An empty file counts as one empty object.
+func readObjects(tree rutter.Snapshot, file string) ([]map[string]any, error) {
+	if info, err := tree.Stat(file); err == nil && info.Size() > maxFileSize {
+		return nil, fileError(file, fmt.Errorf("has %d bytes, at most %d are read", info.Size(), maxFileSize))
+	}
+	content, err := tree.ReadFile(file)
+	if err != nil {
+		return nil, fileError(file, err)
+	}
+	raw, err := yaml.YAMLToJSONStrict(content)
+	if err != nil {
+		return nil, fileError(file, err)
+	}
+	value, err := toTree(raw)
+	if err != nil {
+		return nil, fileError(file, err)
+	}
+	switch v := value.(type) {
+	case nil:
+		return []map[string]any{{}}, nil
+	case map[string]any:
+		return []map[string]any{v}, nil
+	case []any:
+		objects := make([]map[string]any, 0, len(v))
+		for i, item := range v {
+			object, ok := item.(map[string]any)
+			if !ok {
+				return nil, fileError(file, fmt.Errorf("item %d is %s, want an object", i, kindOf(item)))
+			}
+			objects = append(objects, object)
+		}
+		return objects, nil
+	default:
+		return nil, fileError(file, fmt.Errorf("holds %s, want an object or a list of objects", kindOf(value)))
+	}
+}
+
+// fileError names the file in an error; its text is one line.
+func fileError(file string, err error) error {
+	return &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "cannot be read as parameters",
+		Err: errors.New(strings.Join(strings.Fields(err.Error()), " "))}
+}

@@ -1,0 +1,163 @@
+package generate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/rutterhq/rutter"
+)
+
+// The functions that rewrite.go puts into templates. Their names cannot be
+// written by a user by mistake.
+const (
+	funcLookup = "_rutterLookup"
+	funcBound  = "_rutterBound"
+	funcStep   = "_rutterStep"
+)
+
+// noValue is what a Go template prints for what does not exist.
+const noValue = "<no value>"
+
+// goEngine renders Go templates. Texts are parsed once for all elements.
+type goEngine struct {
+	options []string
+	optErr  error
+	funcs   template.FuncMap
+	parsed  map[string]*template.Template
+	// left counts down the steps of the rendering that is going on.
+	left int
+}
+
+func newGoEngine(options []string) *goEngine {
+	e := &goEngine{options: options, funcs: templateFuncs(), parsed: map[string]*template.Template{}}
+	e.funcs[funcLookup] = lookup
+	e.funcs[funcBound] = bound
+	e.funcs[funcStep] = e.step
+	e.optErr = checkOptions(options)
+	return e
+}
+
+// checkOptions refuses what the engine would panic about.
+func checkOptions(options []string) error {
+	for i, o := range options {
+		switch o {
+		case "missingkey=default", "missingkey=invalid", "missingkey=zero", "missingkey=error":
+		default:
+			return rutter.Errorf(rutter.CodeInvalid,
+				"spec.goTemplateOptions[%d]: %q is not known; use missingkey=error, default, invalid or zero", i, o)
+		}
+	}
+	return nil
+}
+
+// render implements engine.
+func (e *goEngine) render(text string, params map[string]any) (string, []string, error) {
+	if e.optErr != nil {
+		return "", nil, e.optErr
+	}
+	t, err := e.parse(text)
+	if err != nil {
+		return "", nil, err
+	}
+	e.left = maxSteps
+	var out boundedWriter
+	if err := t.Execute(&out, params); err != nil {
+		return "", nil, explain(err)
+	}
+	return out.String(), nil, nil
+}
+
+func (e *goEngine) parse(text string) (*template.Template, error) {
+	if t, ok := e.parsed[text]; ok {
+		return t, nil
+	}
+	if len(text) > maxText {
+		return nil, tooLarge("the template")
+	}
+	t, err := template.New("").Option(e.options...).Funcs(e.funcs).Parse(text)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "is not a Go template: %s", strings.TrimPrefix(err.Error(), "template: :"))
+	}
+	for _, part := range t.Templates() {
+		if part.Tree != nil && part.Root != nil {
+			rewrite(part.Tree)
+		}
+	}
+	e.parsed[text] = t
+	return t, nil
+}
+
+// step is called by every turn of a loop and every call of a template.
+func (e *goEngine) step() (string, error) {
+	if e.left--; e.left < 0 {
+		return "", rutter.Errorf(rutter.CodeInvalid, "the template takes more than %d steps", maxSteps)
+	}
+	return "", nil
+}
+
+// lookup follows keys through maps and answers nil for what is missing, so
+// that a default can stand in for it even where missing keys are errors.
+func lookup(value any, keys ...string) any {
+	for _, key := range keys {
+		rv := reflect.ValueOf(value)
+		if rv.Kind() != reflect.Map || rv.Type().Key().Kind() != reflect.String {
+			return nil
+		}
+		item := rv.MapIndex(reflect.ValueOf(key).Convert(rv.Type().Key()))
+		if !item.IsValid() {
+			return nil
+		}
+		value = item.Interface()
+	}
+	return value
+}
+
+// bound passes a value on unless it has grown too large.
+func bound(value any) (any, error) {
+	rv := reflect.ValueOf(value)
+	switch rv.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		if rv.Len() > maxText {
+			return nil, tooLarge("the template")
+		}
+	default:
+	}
+	return value, nil
+}
+
+// boundedWriter refuses to grow beyond maxText.
+type boundedWriter struct{ strings.Builder }
+
+// Write implements io.Writer.
+func (w *boundedWriter) Write(p []byte) (int, error) {
+	if w.Len()+len(p) > maxText {
+		return 0, tooLarge("the template")
+	}
+	return w.Builder.Write(p) //nolint:wrapcheck // it never fails
+}
+
+// missingKey finds the key in the template engine's words for a missing one.
+var missingKey = regexp.MustCompile(`at <([^>]*)>: map has no entry for key "([^"]*)"`)
+
+// explain words an error of the template engine for the author of the set.
+func explain(err error) error {
+	if m := missingKey.FindStringSubmatch(err.Error()); m != nil {
+		return rutter.Errorf(rutter.CodeInvalid, "%s: there is no parameter %q", m[1], m[2])
+	}
+	var exec template.ExecError
+	if errors.As(err, &exec) {
+		text := exec.Err.Error()
+		if i := strings.Index(text, "executing \"\" "); i >= 0 {
+			text = text[i+len("executing \"\" "):]
+		}
+		return rutter.Errorf(rutter.CodeInvalid, "%s", oneLine(text))
+	}
+	return rutter.Errorf(rutter.CodeInvalid, "%s", oneLine(fmt.Sprint(err)))
+}
+
+// oneLine keeps an error from spreading over a condition.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,82 @@
+package generate
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/rutterhq/rutter"
+)
+
+// matrix answers with the product of its children, of which there may be any
+// number. A child that fails for some outer parameters leaves only their
+// combinations unknown.
+func (ev *evaluator) matrix(n node, outer map[string]any) outcome {
+	if len(n.children) < 2 {
+		return failure(rutter.CodeInvalid, "%s: has %d generators, want at least two", n.producer(), len(n.children))
+	}
+	acc := outcome{sets: []paramSet{{params: map[string]any{}, from: map[string]string{}}}}
+	for i, child := range n.children {
+		next := outcome{errs: acc.errs}
+		for _, s := range acc.sets {
+			if s.err != nil {
+				next.sets = append(next.sets, s)
+				continue
+			}
+			answer := ev.run(child, innerScope(outer, s.params, i))
+			next.errs = append(next.errs, answer.errs...)
+			for _, inner := range answer.sets {
+				next.sets = append(next.sets, ev.combine(s, inner))
+			}
+			if len(next.sets) > maxElements {
+				return failure(rutter.CodeInvalid, "%s: produces more than %d elements; narrow it", n.producer(), maxElements)
+			}
+		}
+		acc = next
+	}
+	return outcome{sets: acc.sets, errs: uniqueErrors(acc.errs)}
+}
+
+// innerScope is what child i may refer to: what is outside of the matrix and
+// the parameters of the children before it. Nil when there is nothing at all,
+// so that the first generator of a set is not rendered.
+func innerScope(outer, params map[string]any, i int) map[string]any {
+	if i == 0 {
+		return outer
+	}
+	scope := maps.Clone(outer)
+	if scope == nil {
+		scope = make(map[string]any, len(params))
+	}
+	maps.Copy(scope, params)
+	return scope
+}
+
+// combine joins two sets. With {{key}} templates a key must not have two
+// values; with Go templates maps are merged and the earlier value wins.
+func (ev *evaluator) combine(a, b paramSet) paramSet {
+	out := paramSet{from: maps.Clone(a.from), warnings: slices.Concat(a.warnings, b.warnings)}
+	if b.err != nil {
+		out.params, out.err = fill(a.params, b.params), b.err
+		return out
+	}
+	for k, producer := range b.from {
+		if _, ok := out.from[k]; !ok {
+			out.from[k] = producer
+		}
+	}
+	out.params = fill(a.params, b.params)
+	if ev.goTemplate {
+		return out
+	}
+	for _, k := range sortedKeys(b.params) {
+		av, both := a.params[k]
+		if both && !reflect.DeepEqual(av, b.params[k]) {
+			out.err = rutter.Errorf(rutter.CodeInvalid,
+				"parameter %q is %q from %s and %q from %s; rename one of them (pathParamPrefix does for git)",
+				k, av, a.from[k], b.params[k], b.from[k])
+			return out
+		}
+	}
+	return out
+}

@@ -1,0 +1,196 @@
+package generate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+)
+
+const (
+	// resourcesFinalizer makes the deletion of an Application delete its objects.
+	resourcesFinalizer = "resources-finalizer.argocd.argoproj.io"
+	// maxNameLength is that of any object's name.
+	maxNameLength = 253
+
+	applicationKind = "Application"
+)
+
+// effectiveTemplate is the template of a generator as a tree: its own fields
+// where it has any, and those of the set elsewhere.
+func effectiveTemplate(set *v1alpha1.ApplicationSet, n node) (map[string]any, []string, error) {
+	base, err := treeOf(set.Spec.Template)
+	if err != nil {
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "spec.template: %w", err)
+	}
+	if n.template == nil || len(n.template.Raw) == 0 {
+		return base, nil, nil
+	}
+	field := n.producer() + ".template"
+	var own v1alpha1.ApplicationSetTemplate
+	unknown, err := kjson.UnmarshalStrict(n.template.Raw, &own)
+	if err != nil {
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
+	}
+	var warnings []string
+	for _, u := range unknown {
+		warnings = append(warnings, fmt.Sprintf("%s: %s; it is ignored", field, u))
+	}
+	tree, err := treeOf(own)
+	if err != nil {
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
+	}
+	return fillTemplate(tree, base), warnings, nil
+}
+
+// fillTemplate completes a template with the set's. Lists, and free-form
+// values of a chart, are taken from one of the two as a whole.
+func fillTemplate(own, base map[string]any) map[string]any {
+	out := make(map[string]any, len(base))
+	for k, v := range base {
+		out[k] = v
+	}
+	for k, v := range own {
+		om, oMap := v.(map[string]any)
+		bm, bMap := base[k].(map[string]any)
+		switch {
+		case oMap && bMap && k != "valuesObject":
+			out[k] = fillTemplate(om, bm)
+		case !isEmpty(v):
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// render makes the Application of an element, or says in the element why not.
+func (ev *evaluator) render(e *Element, template map[string]any) {
+	r := renderer{engine: ev.engine, params: e.Params}
+	defer func() { e.Warnings = append(e.Warnings, r.warnings(e.Producer)...) }()
+	meta, _ := template["metadata"].(map[string]any)
+	name, _ := meta["name"].(string)
+	// The name first, so that a mistake elsewhere is reported with it.
+	if rendered, err := r.text("spec.template.metadata.name", name); err == nil {
+		e.Name = rendered
+	}
+	r.missing, r.blanks = nil, nil
+	rendered, err := r.tree("spec.template", template)
+	if err != nil {
+		e.Err = err
+		return
+	}
+	app, err := ev.application(rendered)
+	if err == nil && ev.set.Spec.TemplatePatch != nil {
+		app, err = ev.patch(&r, e, app)
+	}
+	if err == nil {
+		e.Name = app.Name
+		err = nameError(app.Name)
+	}
+	if err != nil {
+		e.Err = err
+		return
+	}
+	e.Application = app
+}
+
+// application reads a rendered template and adds what every generated
+// Application has.
+func (ev *evaluator) application(rendered any) (*v1alpha1.Application, error) {
+	raw, err := json.Marshal(rendered)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "spec.template: after rendering: %w", err)
+	}
+	var t v1alpha1.ApplicationSetTemplate
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "spec.template: after rendering: %w", err)
+	}
+	app := &v1alpha1.Application{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: applicationKind},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: t.Name, Namespace: ev.set.Namespace,
+			Labels: t.Labels, Annotations: t.Annotations, Finalizers: t.Finalizers,
+		},
+		Spec: t.Spec,
+	}
+	if len(app.Finalizers) == 0 && !preservesResources(ev.set) {
+		app.Finalizers = []string{resourcesFinalizer}
+	}
+	return app, nil
+}
+
+// preservesResources reports whether workloads outlive their Applications.
+func preservesResources(set *v1alpha1.ApplicationSet) bool {
+	return set.Spec.SyncPolicy != nil && set.Spec.SyncPolicy.PreserveResourcesOnDeletion
+}
+
+// nameError says what is wrong with the name of an Application.
+func nameError(name string) error {
+	switch {
+	case name == "":
+		return rutter.Errorf(rutter.CodeInvalid, "spec.template.metadata.name: is empty after rendering")
+	case strings.Contains(name, "{{"):
+		return rutter.Errorf(rutter.CodeInvalid, "spec.template.metadata.name: %q has a parameter that the generator does not produce", name)
+	case len(name) > maxNameLength:
+		return rutter.Errorf(rutter.CodeInvalid, "spec.template.metadata.name: has %d characters, at most %d are allowed", len(name), maxNameLength)
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return rutter.Errorf(rutter.CodeInvalid, "spec.template.metadata.name: %q is not a name: %s", name, problems[0])
+	}
+	return nil
+}
+
+// nameElements completes the errors of a producer's elements with which
+// element it is.
+func nameElements(elements []Element) {
+	for i := range elements {
+		if e := &elements[i]; e.Err != nil {
+			e.Err = rutter.Errorf(rutter.CodeOf(e.Err), "%s: %w", e.label(), e.Err)
+		}
+	}
+}
+
+// label names an element for people: its producer, place and parameters.
+func (e *Element) label() string {
+	label := fmt.Sprintf("%s element %d", e.Producer, e.Index)
+	if about := distinguish(e.Params); about != "" {
+		label += " (" + about + ")"
+	}
+	return label
+}
+
+// rejectDuplicates gives all elements that share a name an error that names
+// the others: none of them is more right than another.
+func rejectDuplicates(elements []Element) {
+	byName := map[string][]int{}
+	for i, e := range elements {
+		if e.Application != nil {
+			byName[e.Name] = append(byName[e.Name], i)
+		}
+	}
+	for name, same := range byName {
+		if len(same) < 2 {
+			continue
+		}
+		labels := make([]string, len(same))
+		for i, at := range same {
+			labels[i] = elements[at].label()
+		}
+		for i, at := range same {
+			others := slices.Delete(slices.Clone(labels), i, i+1)
+			if len(others) > 3 {
+				others = append(others[:3], fmt.Sprintf("%d more", len(others)-3))
+			}
+			elements[at].Err = rutter.Errorf(rutter.CodeConflict, "%s: the name %q is also that of %s; make spec.template.metadata.name unique",
+				labels[i], name, strings.Join(others, ", "))
+			elements[at].Application = nil
+		}
+	}
+}

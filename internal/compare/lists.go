@@ -1,0 +1,131 @@
+package compare
+
+// shape finds out what kind of list is at the current place: associative by
+// keys, a set, or (neither) one that is replaced as a whole. What we own says
+// it best; the names of the built-in lists are the fallback, and a list of a
+// custom resource that we never applied is taken as whole, which is stricter.
+func (w *localWalk) shape(d []any, n node) (keys []string, set bool) {
+	if w.secret && (len(w.at) == 0 || w.at[0].name != "metadata") {
+		return nil, false // no value of a Secret may become a part of a path
+	}
+	if n.leaf() {
+		return nil, false
+	}
+	if keys = n.listKeys(); keys != nil {
+		return keys, false
+	}
+	if n.isSet() {
+		return nil, true
+	}
+	field, parent := w.field()
+	if parent == "metadata" && field == "finalizers" && len(w.at) == 2 {
+		return nil, true
+	}
+	if w.builtin || len(w.at) == 2 && parent == "metadata" {
+		return builtinKeys(w.kind, field, parent, d), false
+	}
+	return nil, false
+}
+
+func (w *localWalk) list(d, l []any, n node, skip pointers) {
+	if len(d) == 0 {
+		if len(l) > 0 {
+			w.add(d, true, l, true)
+		}
+		return
+	}
+	keys, set := w.shape(d, n)
+	switch {
+	case keys != nil:
+		w.keyed(d, l, keys, n, skip)
+	case set:
+		w.set(d, l, skip)
+	default:
+		w.indexed(d, l, n, skip)
+	}
+}
+
+// keyed compares the declared elements with those that have the same keys.
+// More live elements are allowed; another order of ours is not, because an
+// apply would restore it. Keys that don't identify are left to the server.
+func (w *localWalk) keyed(d, l []any, keys []string, n node, skip pointers) {
+	places := make([]int, len(d))
+	for i, v := range d {
+		elem, ok := v.(map[string]any)
+		if !ok {
+			w.add(d, true, l, true)
+			return
+		}
+		_, once := findElem(d, elem, keys)
+		at, unique := findElem(l, elem, keys)
+		if !once || !unique {
+			w.add(d, true, l, true)
+			return
+		}
+		places[i] = at
+	}
+	last := -1
+	for i, at := range places {
+		next, hit := skip.index(i)
+		if hit {
+			continue
+		}
+		elem, _ := d[i].(map[string]any)
+		w.push(step{kind: stepKeyed, elem: elem, keys: keys})
+		if at < 0 {
+			w.value(elem, nil, false, node{}, next)
+		} else {
+			w.value(elem, l[at], true, n.keyed(elem, keys), next)
+		}
+		w.pop()
+		if at >= 0 && at < last {
+			w.add(d, true, l, true)
+		}
+		last = max(last, at)
+	}
+}
+
+// set compares the elements of a set, which have no parts.
+func (w *localWalk) set(d, l []any, skip pointers) {
+	last := -1
+	for i, v := range d {
+		if _, hit := skip.index(i); hit {
+			continue
+		}
+		at := indexOf(l, v)
+		if at < 0 {
+			w.push(step{kind: stepValue, value: v})
+			w.add(v, true, nil, false)
+			w.pop()
+		} else if at < last {
+			w.add(d, true, l, true)
+		}
+		last = max(last, at)
+	}
+}
+
+func indexOf(list []any, v any) int {
+	for i := range list {
+		if sameValue(list[i], v) {
+			return i
+		}
+	}
+	return -1
+}
+
+// indexed compares a list that an apply replaces.
+func (w *localWalk) indexed(d, l []any, n node, skip pointers) {
+	if len(d) != len(l) {
+		w.add(d, true, l, true)
+		return
+	}
+	for i := range d {
+		next, hit := skip.index(i)
+		if hit {
+			continue
+		}
+		w.push(step{kind: stepIndex, index: i})
+		w.value(d[i], l[i], l[i] != nil, n.inside(), next)
+		w.pop()
+	}
+}

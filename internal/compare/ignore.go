@@ -10,68 +10,66 @@ import (
 	rutter "github.com/rutterhq/rutter"
 )
 
-// Ignore is a compiled list of ignoreDifferences. The zero value ignores nothing.
-type Ignore struct {
-	rules []ignoreRule
-}
+// Ignore is a list of ignoreDifferences. Patterns are read when they are used:
+// the usual ones are literal and cost nothing.
+type Ignore []rutter.IgnoreRule
 
-type ignoreRule struct {
-	group, kind     glob.Glob
-	namespace, name string
-	pointers        pointers
-}
-
-// CompileIgnore compiles rules once for many comparisons. A glob or a pointer
-// that can't be read is an error of code invalid: a rule that silently does
-// nothing would show as drift that nobody can explain.
-func CompileIgnore(rules []rutter.IgnoreRule) (Ignore, error) {
-	var out Ignore
-	for i, r := range rules {
-		group, err := glob.Compile(r.Group)
-		if err != nil {
-			return Ignore{}, rutter.Errorf(rutter.CodeInvalid,
-				"ignoreDifferences[%d].group: %q is not a glob: %w", i, r.Group, err)
-		}
-		kind, err := glob.Compile(r.Kind)
-		if err != nil {
-			return Ignore{}, rutter.Errorf(rutter.CodeInvalid,
-				"ignoreDifferences[%d].kind: %q is not a glob: %w", i, r.Kind, err)
-		}
-		c := ignoreRule{group: group, kind: kind, namespace: r.Namespace, name: r.Name}
-		for _, p := range r.JSONPointers {
-			tokens, err := parsePointer(p)
-			if err != nil {
-				return Ignore{}, rutter.Errorf(rutter.CodeInvalid, "ignoreDifferences[%d].jsonPointers: %w", i, err)
+// Validate reports the first glob or pointer that can't be read, as an error
+// of code invalid. The comparisons skip such a rule, which is the safe side,
+// but shows as drift that nobody can explain; so check rules where they enter.
+func (g Ignore) Validate() error {
+	for i, r := range g {
+		for _, pattern := range []struct{ field, text string }{{"group", r.Group}, {"kind", r.Kind}} {
+			if _, err := glob.Compile(pattern.text); err != nil {
+				return rutter.Errorf(rutter.CodeInvalid,
+					"ignoreDifferences[%d].%s: %q is not a glob: %w", i, pattern.field, pattern.text, err)
 			}
-			c.pointers = append(c.pointers, tokens)
 		}
-		out.rules = append(out.rules, c)
+		for _, p := range r.JSONPointers {
+			if _, err := parsePointer(p); err != nil {
+				return rutter.Errorf(rutter.CodeInvalid, "ignoreDifferences[%d].jsonPointers: %w", i, err)
+			}
+		}
 	}
-	return out, nil
+	return nil
 }
-
-// Empty reports whether nothing at all is ignored.
-func (g Ignore) Empty() bool { return len(g.rules) == 0 }
 
 // of returns the pointers that apply to an object.
 func (g Ignore) of(u *unstructured.Unstructured) pointers {
-	if len(g.rules) == 0 || u == nil {
+	if len(g) == 0 || u == nil {
 		return nil
 	}
 	ref := rutter.RefOf(u)
 	var out pointers
-	for _, r := range g.rules {
-		if r.matches(ref) {
-			out = append(out, r.pointers...)
+	for i := range g {
+		if !ruleMatches(&g[i], ref) {
+			continue
+		}
+		for _, p := range g[i].JSONPointers {
+			if tokens, err := parsePointer(p); err == nil {
+				out = append(out, tokens)
+			}
 		}
 	}
 	return out
 }
 
-func (r ignoreRule) matches(ref rutter.Ref) bool {
-	return (r.name == "" || r.name == ref.Name) &&
-		(r.namespace == "" || r.namespace == ref.Namespace) &&
-		r.group.Match(ref.Group) && r.kind.Match(ref.Kind)
+func ruleMatches(r *rutter.IgnoreRule, ref rutter.Ref) bool {
+	return (r.Name == "" || r.Name == ref.Name) &&
+		(r.Namespace == "" || r.Namespace == ref.Namespace) &&
+		globMatches(r.Group, ref.Group) && globMatches(r.Kind, ref.Kind)
+}
+
+// globMatches compiles a pattern only when it is more than a name or a star.
+func globMatches(pattern, s string) bool {
+	if pattern == "*" {
+		return true
+	}
+	if !strings.ContainsAny(pattern, `*?[]{}\!`) {
+		return pattern == s
+	}
+	g, err := glob.Compile(pattern)
+	return err == nil && g.Match(s)
 }
 
 // pointers are paths that a walk still has before it, as tokens. A walk asks

@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	rutter "github.com/rutterhq/rutter"
 )
 
 // Respect returns what to apply so that every ignored field keeps its live
@@ -16,19 +18,20 @@ import (
 // alone and don't send any more; so a field that is ours is sent with its live
 // value, and only what others own, or nobody, is left out. An object that
 // doesn't exist yet is sent as it is declared.
-func Respect(desired, live *unstructured.Unstructured, opts Options) *unstructured.Unstructured {
+func Respect(desired, live *unstructured.Unstructured, ignore Ignore) *unstructured.Unstructured {
 	if desired == nil || live == nil {
 		return desired
 	}
-	ptrs := opts.Ignore.of(live)
+	ptrs := ignore.of(live)
 	if len(ptrs) == 0 {
 		return desired
 	}
-	ours, _ := owned(live, opts.manager())
+	ours, _ := owned(live, rutter.FieldManager)
 	r := respecting{kind: live.GetKind(), builtin: builtinGroup(live.GroupVersionKind().Group)}
+	who := owners{ours: ours, others: othersOf(live, rutter.FieldManager)}
 	out := FoldSecret(desired).DeepCopy()
 	for _, tokens := range ptrs {
-		v, _ := r.at(side{out.Object, true}, side{live.Object, true}, tokens, owners{ours: ours, others: othersOf(live, opts.manager())})
+		v, _ := r.at(side{out.Object, true}, side{live.Object, true}, tokens, who)
 		out.Object, _ = v.(map[string]any)
 	}
 	return out

@@ -22,7 +22,7 @@ const (
 type Options struct {
 	// Manager is the field manager whose Apply entry counts as ours; empty means rutter.FieldManager.
 	Manager string
-	// Ignore are the compiled ignoreDifferences of the unit.
+	// Ignore are the ignoreDifferences of the unit.
 	Ignore Ignore
 }
 

@@ -97,7 +97,7 @@ func fleet() *facts {
 }
 
 // setOf reads an ApplicationSet, refusing fields that do not exist.
-func setOf(t *testing.T, text string) *v1alpha1.ApplicationSet {
+func setOf(t testing.TB, text string) *v1alpha1.ApplicationSet {
 	t.Helper()
 	set := &v1alpha1.ApplicationSet{}
 	if err := yaml.UnmarshalStrict([]byte(text), set); err != nil {

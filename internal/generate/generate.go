@@ -85,6 +85,9 @@ func (o Options) Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
 	var res Result
 	res.Warnings = strategyWarnings(set)
 	nodes := nodesOf(set)
+	if err := checkSet(set, nodes); err != nil {
+		return Result{Completeness: Failed, Errors: []error{err}, Warnings: res.Warnings}
+	}
 	failed := 0
 	for _, n := range nodes {
 		out := ev.run(n, nil)
@@ -105,6 +108,17 @@ func (o Options) Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
 	slices.SortFunc(res.Applications, func(a, b *v1alpha1.Application) int { return cmp.Compare(a.Name, b.Name) })
 	res.Completeness = completeness(res, failed == len(nodes))
 	return res
+}
+
+// checkSet finds what makes all elements of a set impossible.
+func checkSet(set *v1alpha1.ApplicationSet, nodes []node) error {
+	if len(nodes) == 0 {
+		return rutter.Errorf(rutter.CodeInvalid, "spec.generators: is empty, want at least one generator")
+	}
+	if set.Spec.GoTemplate {
+		return checkOptions(set.Spec.GoTemplateOptions)
+	}
+	return nil
 }
 
 // elements renders the template for each of a producer's sets of parameters.

@@ -539,6 +539,25 @@ func TestSelectorsAndUnsupported(t *testing.T) {
 	})
 }
 
+func TestSetsThatCannotBeEvaluated(t *testing.T) {
+	runCases(t, map[string]generatorCase{
+		"no generators": {
+			reason:   "nothing to ask is not an empty answer",
+			set:      withTemplate("[]", "a", "x"),
+			complete: generate.Failed,
+			errs:     []string{"spec.generators: is empty"},
+			code:     rutter.CodeInvalid,
+		},
+		"option": {
+			reason:   "an unknown option would make the template engine panic",
+			set:      goTemplated(withTemplate("- list: {elements: [{name: a}]}", "{{.name}}", "x"), "missingkey=never"),
+			complete: generate.Failed,
+			errs:     []string{`spec.goTemplateOptions[0]: "missingkey=never"`},
+			code:     rutter.CodeInvalid,
+		},
+	})
+}
+
 func TestErrorsKeepTheirCause(t *testing.T) {
 	cause := errors.New("boom")
 	res := generate.Generate(setOf(t, withTemplate("- clusters: {}", "a", "x")), &facts{clustersErr: cause})

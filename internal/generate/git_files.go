@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -108,11 +107,11 @@ func anyMatches(patterns []filePattern, file string) bool {
 // them. An empty file counts as one empty object.
 func readObjects(tree rutter.Snapshot, file string) ([]map[string]any, error) {
 	if info, err := tree.Stat(file); err == nil && info.Size() > maxFileSize {
-		return nil, fileError(file, fmt.Errorf("has %d bytes, at most %d are read", info.Size(), maxFileSize))
+		return nil, fileError(file, rutter.Errorf(rutter.CodeInvalid, "has %d bytes, at most %d are read", info.Size(), maxFileSize))
 	}
 	content, err := tree.ReadFile(file)
 	if err != nil {
-		return nil, fileError(file, err)
+		return nil, &rutter.Error{Code: rutter.CodeOf(err), File: file, Message: "cannot be read", Err: err}
 	}
 	raw, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
@@ -132,18 +131,18 @@ func readObjects(tree rutter.Snapshot, file string) ([]map[string]any, error) {
 		for i, item := range v {
 			object, ok := item.(map[string]any)
 			if !ok {
-				return nil, fileError(file, fmt.Errorf("item %d is %s, want an object", i, kindOf(item)))
+				return nil, fileError(file, rutter.Errorf(rutter.CodeInvalid, "item %d is %s, want an object", i, kindOf(item)))
 			}
 			objects = append(objects, object)
 		}
 		return objects, nil
 	default:
-		return nil, fileError(file, fmt.Errorf("holds %s, want an object or a list of objects", kindOf(value)))
+		return nil, fileError(file, rutter.Errorf(rutter.CodeInvalid, "holds %s, want an object or a list of objects", kindOf(value)))
 	}
 }
 
 // fileError names the file in an error; its text is one line.
 func fileError(file string, err error) error {
 	return &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "cannot be read as parameters",
-		Err: errors.New(strings.Join(strings.Fields(err.Error()), " "))}
+		Err: errors.New(oneLine(err.Error()))}
 }

@@ -25,19 +25,18 @@ const noValue = "<no value>"
 // goEngine renders Go templates. Texts are parsed once for all elements.
 type goEngine struct {
 	options []string
-	optErr  error
 	funcs   template.FuncMap
 	parsed  map[string]*template.Template
 	// left counts down the steps of the rendering that is going on.
 	left int
 }
 
+// newGoEngine wants options that checkOptions accepts.
 func newGoEngine(options []string) *goEngine {
 	e := &goEngine{options: options, funcs: templateFuncs(), parsed: map[string]*template.Template{}}
 	e.funcs[funcLookup] = lookup
 	e.funcs[funcBound] = bound
 	e.funcs[funcStep] = e.step
-	e.optErr = checkOptions(options)
 	return e
 }
 
@@ -56,9 +55,6 @@ func checkOptions(options []string) error {
 
 // render implements engine.
 func (e *goEngine) render(text string, params map[string]any) (string, []string, error) {
-	if e.optErr != nil {
-		return "", nil, e.optErr
-	}
 	t, err := e.parse(text)
 	if err != nil {
 		return "", nil, err

@@ -62,7 +62,23 @@ type Policy struct {
 	// PreservedAnnotations and PreservedLabels survive on all Applications.
 	PreservedAnnotations []string
 	PreservedLabels      []string
+	// Clusters are all members, nil when they are not known. The objects of an
+	// Application whose cluster is not among them cannot be deleted any more.
+	Clusters []rutter.ClusterInfo
 }
+
+// gone reports whether the cluster of an Application is known to be no member.
+func (p Policy) gone(server, name string) bool {
+	if p.Clusters == nil || server == InClusterServer || name == inClusterName || server == "" && name == "" {
+		return false
+	}
+	return !slices.ContainsFunc(p.Clusters, func(c rutter.ClusterInfo) bool {
+		return server != "" && strings.TrimRight(c.Server, "/") == strings.TrimRight(server, "/") || name != "" && c.Name == name
+	})
+}
+
+// inClusterName is how Applications may name the control plane's own cluster.
+const inClusterName = "in-cluster"
 
 // resolve is the policy that holds for a set.
 func (p Policy) resolve(set *v1alpha1.ApplicationSet) v1alpha1.ApplicationsSyncPolicy {
@@ -168,10 +184,20 @@ func (rc reconciliation) unwanted(live *v1alpha1.Application) Change {
 		keep.Reason = fmt.Sprintf("the set generates nothing any more; annotate it with %s: \"true\" to delete all its Applications",
 			AnnotationAllowEmpty)
 	default:
-		return Change{Verb: Delete, Name: live.Name, Application: live, Reason: "no element generates it",
-			StripFinalizer: preservesResources(rc.set)}
+		return rc.policy.remove(rc.set, live, "no element generates it")
 	}
 	return keep
+}
+
+// remove deletes an Application, without its objects where those are to stay
+// or cannot be reached: its finalizer would wait for ever.
+func (p Policy) remove(set *v1alpha1.ApplicationSet, live *v1alpha1.Application, reason string) Change {
+	c := Change{Verb: Delete, Name: live.Name, Application: live, Reason: reason, StripFinalizer: preservesResources(set)}
+	if d := live.Spec.Destination; p.gone(d.Server, d.Name) {
+		c.StripFinalizer = true
+		c.Reason += "; its cluster is no longer a member, so its objects are left behind"
+	}
+	return c
 }
 
 // Teardown decides about the Applications of a set that is itself deleted.
@@ -185,8 +211,7 @@ func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy
 			continue
 		}
 		if allowed == v1alpha1.ApplicationsSyncPolicySync || allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete {
-			changes = append(changes, Change{Verb: Delete, Name: app.Name, Application: app,
-				Reason: "its set is deleted", StripFinalizer: preservesResources(set)})
+			changes = append(changes, policy.remove(set, app, "its set is deleted"))
 			continue
 		}
 		free := app.DeepCopy()

@@ -128,23 +128,21 @@ func (ev *evaluator) interpolate(n node, outer map[string]any) (v1alpha1.Applica
 		return n.leaf, "", rutter.Errorf(rutter.CodeInvalid, "%s: %w", n.producer(), err)
 	}
 	fields, _ := tree[n.kind].(map[string]any)
-	values, template := fields["values"], fields["template"]
-	delete(fields, "values")
-	delete(fields, "template")
+	later := map[string]any{}
+	for _, k := range []string{"values", "template"} {
+		if v, ok := fields[k]; ok {
+			later[k] = v
+			delete(fields, k)
+		}
+	}
 	r := renderer{engine: ev.engine, params: outer}
-	rendered, err := r.tree(n.producer(), fields)
+	rendered, err := r.object(n.producer(), fields)
 	if err != nil {
 		return n.leaf, "", err
 	}
 	ev.warn(r.warnings(n.path)...)
-	fields, _ = rendered.(map[string]any)
-	if values != nil {
-		fields["values"] = values
-	}
-	if template != nil {
-		fields["template"] = template
-	}
-	raw, err = json.Marshal(map[string]any{n.kind: fields})
+	maps.Copy(rendered, later)
+	raw, err = json.Marshal(map[string]any{n.kind: rendered})
 	if err != nil {
 		return n.leaf, "", rutter.Errorf(rutter.CodeInvalid, "%s: %w", n.producer(), err)
 	}
@@ -153,7 +151,7 @@ func (ev *evaluator) interpolate(n node, outer map[string]any) (v1alpha1.Applica
 		return n.leaf, "", rutter.Errorf(rutter.CodeInvalid, "%s: after rendering: %w", n.producer(), err)
 	}
 	key = n.path + " " + string(raw)
-	if values != nil {
+	if later["values"] != nil {
 		outerKey, _ := json.Marshal(outer) //nolint:errchkjson // parameters came out of JSON
 		key += " " + string(outerKey)
 	}

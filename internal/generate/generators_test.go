@@ -385,6 +385,11 @@ func TestMatrix(t *testing.T) {
     - clusters: {selector: {matchLabels: {env: staging}}, values: {id: '{{.app}}-{{.name}}'}}`, "{{.values.id}}", "x"), "missingkey=error"),
 			want: []string{"shop-lab x"},
 		},
+	})
+}
+
+func TestMatrixConflictsAndFailures(t *testing.T) {
+	runCases(t, map[string]generatorCase{
 		"collision": {
 			reason: "with {{key}} two values of a key are an error that names both producers",
 			set: withTemplate(`- matrix:
@@ -540,14 +545,12 @@ func TestSelectorsAndUnsupported(t *testing.T) {
 }
 
 func TestSetsThatCannotBeEvaluated(t *testing.T) {
+	empty := setOf(t, withTemplate(listOf("a"), "{{name}}", "x"))
+	empty.Spec.Generators = nil
+	if res := generate.Generate(empty, fleet()); res.Completeness != generate.Failed || !strings.Contains(problems(res), "spec.generators: is empty") {
+		t.Errorf("nothing to ask is not an empty answer: %s %s", res.Completeness, problems(res))
+	}
 	runCases(t, map[string]generatorCase{
-		"no generators": {
-			reason:   "nothing to ask is not an empty answer",
-			set:      withTemplate("[]", "a", "x"),
-			complete: generate.Failed,
-			errs:     []string{"spec.generators: is empty"},
-			code:     rutter.CodeInvalid,
-		},
 		"option": {
 			reason:   "an unknown option would make the template engine panic",
 			set:      goTemplated(withTemplate("- list: {elements: [{name: a}]}", "{{.name}}", "x"), "missingkey=never"),

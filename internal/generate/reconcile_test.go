@@ -52,18 +52,52 @@ func verbs(changes []generate.Change) []string {
 	return out
 }
 
+// reconcileCase is what becomes of the Applications a, b and c that a set made
+// before, after the set, or they, have changed.
+type reconcileCase struct {
+	reason string
+	after  string
+	change func(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application)
+	policy generate.Policy
+	want   []string
+	// say is a part of a reason or an error.
+	say string
+}
+
+// abc is the set before.
+func abc() string { return withTemplate(listOf("a", "b", "c"), "{{name}}", "old") }
+
+func runReconcile(t *testing.T, cases map[string]reconcileCase) {
+	t.Helper()
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			f := fleet()
+			old := setOf(t, abc())
+			old.UID = "1"
+			apps := live(t, old, f)
+			set := setOf(t, tc.after)
+			set.UID = "1"
+			if tc.change != nil {
+				tc.change(set, apps)
+			}
+			changes := generate.Reconcile(set, generate.Generate(set, f), apps, tc.policy)
+			if diff := cmp.Diff(append([]string{}, tc.want...), verbs(changes)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			said := false
+			for _, c := range changes {
+				said = said || strings.Contains(fmt.Sprint(c.Reason, c.Err), tc.say)
+			}
+			if !said && len(changes) > 0 {
+				t.Errorf("%s: no change says %q: %+v", tc.reason, tc.say, changes)
+			}
+		})
+	}
+}
+
 func TestReconcile(t *testing.T) {
-	before := withTemplate(listOf("a", "b", "c"), "{{name}}", "old")
-	type spec = func(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application)
-	cases := map[string]struct {
-		reason string
-		after  string
-		change spec
-		policy generate.Policy
-		facts  *facts
-		want   []string
-		say    string
-	}{
+	before := abc()
+	runReconcile(t, map[string]reconcileCase{
 		"nothing new": {reason: "an unchanged set writes nothing", after: before, want: []string{"a keep", "b keep", "c keep"}},
 		"all kinds": {reason: "create, update and delete, by name",
 			after: withTemplate(listOf("a", "b", "d"), "{{name}}", "new"), want: []string{"a update", "b update", "c delete", "d create"}, say: "spec.source changed"},
@@ -80,7 +114,12 @@ func TestReconcile(t *testing.T) {
 		"element error": {reason: "an element that fails keeps its Application, the others go on",
 			after: goTemplated(withTemplate("- list: {elements: [{name: a, p: old}, {name: b}]}", "{{.name}}", "{{.p}}"), "missingkey=error"),
 			want:  []string{"a keep", "b keep!", "c delete"}, say: "its element has an error"},
-		"create-only": {reason: "neither updates nor deletions", after: withTemplate(listOf("a", "d"), "{{name}}", "new", ""),
+	})
+}
+
+func TestReconcilePolicies(t *testing.T) {
+	runReconcile(t, map[string]reconcileCase{
+		"create-only": {reason: "neither updates nor deletions", after: withTemplate(listOf("a", "d"), "{{name}}", "new"),
 			change: policy(v1alpha1.ApplicationsSyncPolicyCreateOnly), want: []string{"a keep", "b keep", "c keep", "d create"}},
 		"create-update": {reason: "no deletions", after: withTemplate(listOf("a", "d"), "{{name}}", "new"),
 			change: policy(v1alpha1.ApplicationsSyncPolicyCreateUpdate), want: []string{"a update", "b keep", "c keep", "d create"}},
@@ -106,9 +145,17 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {
 				apps[1].Spec.Destination.Server = "https://gone.example.com"
 			}, want: []string{"a keep", "b delete", "c delete"}},
+	})
+}
+
+func TestReconcileOwnersAndEdits(t *testing.T) {
+	before := abc()
+	runReconcile(t, map[string]reconcileCase{
 		"foreign owner": {reason: "an Application of another set is not touched", after: before,
-			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) { apps[1].OwnerReferences[0].Name = "other" },
-			want:   []string{"a keep", "b refuse!", "c keep"}, say: `ApplicationSet "other"`},
+			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {
+				apps[1].OwnerReferences[0].Name = "other"
+			},
+			want: []string{"a keep", "b refuse!", "c keep"}, say: `ApplicationSet "other"`},
 		"foreign and unwanted": {reason: "nor when this set does not generate it", after: withTemplate(listOf("a"), "{{name}}", "old"),
 			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {
 				apps[1].OwnerReferences[0].Name, apps[2].OwnerReferences = "other", nil
@@ -139,31 +186,7 @@ func TestReconcile(t *testing.T) {
 			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {
 				apps[0].Labels, apps[0].Annotations = map[string]string{}, map[string]string{}
 			}, want: []string{"a keep", "b keep", "c keep"}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			f := fleet()
-			old := setOf(t, before)
-			old.UID = "1"
-			apps := live(t, old, f)
-			set := setOf(t, tc.after)
-			set.UID = "1"
-			if tc.change != nil {
-				tc.change(set, apps)
-			}
-			changes := generate.Reconcile(set, generate.Generate(set, f), apps, tc.policy)
-			if diff := cmp.Diff(append([]string{}, tc.want...), verbs(changes)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			said := false
-			for _, c := range changes {
-				said = said || strings.Contains(fmt.Sprint(c.Reason, c.Err), tc.say)
-			}
-			if !said && len(changes) > 0 {
-				t.Errorf("%s: no change says %q: %+v", tc.reason, tc.say, changes)
-			}
-		})
-	}
+	})
 }
 
 func policy(p v1alpha1.ApplicationsSyncPolicy) func(*v1alpha1.ApplicationSet, []*v1alpha1.Application) {

@@ -60,7 +60,7 @@ func (r *renderer) tree(field string, value any) (any, error) {
 	}
 }
 
-func (r *renderer) object(field string, object map[string]any) (any, error) {
+func (r *renderer) object(field string, object map[string]any) (map[string]any, error) {
 	out := make(map[string]any, len(object))
 	for _, k := range sortedKeys(object) {
 		key, err := r.text(field+" key "+strconv.Quote(k), k)

@@ -1,0 +1,198 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+)
+
+const (
+	annRefresh = "argocd.argoproj.io/refresh"
+	annSkip    = "argocd.argoproj.io/skip-reconcile"
+	finalizer  = "resources-finalizer.argocd.argoproj.io"
+)
+
+// applications hands Applications to the engine.
+type applications struct {
+	*Controllers
+	mu sync.Mutex
+	// asked remembers requests that were handed over and are not answered yet.
+	asked map[rutter.UnitID]*asked
+	// conditions are what the translation had to say, shown beside the engine's report.
+	conditions map[rutter.UnitID][]rutter.Condition
+}
+
+type asked struct {
+	operation time.Time // when the operation field was handed over; zero when none waits
+	refresh   time.Time
+	refreshAs string
+}
+
+func (a *applications) setup(mgr ctrl.Manager) error {
+	a.asked, a.conditions = map[rutter.UnitID]*asked{}, map[rutter.UnitID][]rutter.Condition{}
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).Named("application").
+		For(&v1alpha1.Application{}, builder.WithPredicates(changed)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
+		Complete(a)
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	id := unitID(req.NamespacedName)
+	var app v1alpha1.Application
+	if err := a.client.Get(ctx, req.NamespacedName, &app); err != nil {
+		if apierrors.IsNotFound(err) {
+			a.forget(id)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read Application %s: %w", req, err)
+	}
+	if app.Annotations[annSkip] == "true" {
+		a.opts.Engine.Remove(id)
+		return reconcile.Result{}, nil
+	}
+	unit, conditions := argo.ToUnit(&app, argo.Config{Namespace: a.opts.Namespace}, a.projects.get)
+	if app.DeletionTimestamp != nil {
+		return reconcile.Result{}, a.delete(&app, unit)
+	}
+	a.mu.Lock()
+	a.conditions[id] = conditions
+	a.mu.Unlock()
+	a.opts.Engine.Upsert(unit)
+	a.request(id, &app)
+	return reconcile.Result{}, nil
+}
+
+// forget drops an Application that no longer exists.
+func (a *applications) forget(id rutter.UnitID) {
+	a.opts.Engine.Remove(id)
+	a.status.forget(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.asked, id)
+	delete(a.conditions, id)
+}
+
+// delete starts the cascade when a finalizer asks for one; without it the unit
+// is forgotten and its objects stay (reference 2.9).
+func (a *applications) delete(app *v1alpha1.Application, unit rutter.Unit) error {
+	propagation, cascade := cascadeOf(app)
+	if !cascade {
+		a.opts.Engine.Remove(unit.ID)
+		return nil
+	}
+	a.opts.Engine.Delete(unit, propagation)
+	return nil
+}
+
+// cascadeOf reads the cascade finalizers: the plain one and /foreground delete
+// in the foreground, /background in the background.
+func cascadeOf(app *v1alpha1.Application) (propagation string, cascade bool) {
+	for _, f := range app.Finalizers {
+		switch f {
+		case finalizer, finalizer + "/foreground":
+			propagation, cascade = "foreground", true
+		case finalizer + "/background":
+			propagation, cascade = "background", true
+		}
+	}
+	return propagation, cascade
+}
+
+// request hands the operation field and the refresh annotation over, once each.
+func (a *applications) request(id rutter.UnitID, app *v1alpha1.Application) {
+	refresh := app.Annotations[annRefresh]
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x := a.asked[id]
+	if x == nil {
+		x = &asked{}
+		a.asked[id] = x
+	}
+	if app.Operation == nil {
+		x.operation = time.Time{}
+	} else if x.operation.IsZero() {
+		x.operation = a.opts.Now()
+		a.opts.Engine.Sync(id, argo.SyncRequest(app))
+	}
+	if refresh == "" {
+		x.refresh = time.Time{}
+	} else if x.refresh.IsZero() {
+		x.refresh, x.refreshAs = a.opts.Now(), refresh
+		a.opts.Engine.Refresh(id, true)
+	}
+}
+
+// answer removes what the report has answered from the Application: the
+// operation field of a completed manual sync, the refresh annotation after a
+// comparison, the finalizers after a complete deletion.
+func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, report rutter.Report) error {
+	a.mu.Lock()
+	var x asked
+	if p := a.asked[report.ID]; p != nil {
+		x = *p
+	}
+	a.mu.Unlock()
+	var patch []string
+	op := report.Operation
+	if app.Operation != nil && !x.operation.IsZero() && op != nil && !op.Request.Automated &&
+		op.Phase.Completed() && !op.FinishedAt.Before(x.operation) {
+		patch = append(patch, `{"op":"remove","path":"/operation"}`)
+	}
+	if !x.refresh.IsZero() && report.ComparedAt.After(x.refresh) && app.Annotations[annRefresh] == x.refreshAs {
+		const path = "/metadata/annotations/argocd.argoproj.io~1refresh"
+		patch = append(patch, fmt.Sprintf(`{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}`, path, x.refreshAs, path))
+	}
+	if len(patch) > 0 {
+		raw := client.RawPatch("application/json-patch+json", []byte("["+strings.Join(patch, ",")+"]"))
+		target := &v1alpha1.Application{ObjectMeta: ctrlMeta(app)}
+		if err := a.client.Patch(ctx, target, raw, FieldOwner); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
+			return fmt.Errorf("take back the answered request of Application %s/%s: %w", app.Namespace, app.Name, err)
+		}
+	}
+	if app.DeletionTimestamp != nil && report.Deleted {
+		return a.release(ctx, app)
+	}
+	return nil
+}
+
+// release removes the cascade finalizers.
+func (a *applications) release(ctx context.Context, app *v1alpha1.Application) error {
+	freed := app.DeepCopy()
+	for _, f := range app.Finalizers {
+		if f == finalizer || strings.HasPrefix(f, finalizer+"/") {
+			controllerutil.RemoveFinalizer(freed, f)
+		}
+	}
+	if len(freed.Finalizers) == len(app.Finalizers) {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(app, client.MergeFromWithOptimisticLock{})
+	if err := a.client.Patch(ctx, freed, patch, FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of Application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	a.opts.Logger.Info("application deleted with its resources", "application", app.Namespace+"/"+app.Name)
+	return nil
+}
+
+func (a *applications) conditionsOf(id rutter.UnitID) []rutter.Condition {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.conditions[id]
+}

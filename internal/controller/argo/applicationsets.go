@@ -1,0 +1,304 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
+)
+
+const (
+	annSetRefresh = "argocd.argoproj.io/application-set-refresh"
+	ownerIndex    = "ownerSet"
+	// setRetry is the pause after a failed generation (reference 5.2).
+	setRetry = 3 * time.Minute
+	// setStatusDelay gathers the changes of generated Applications into one
+	// write of their set's status, which lists all of them.
+	setStatusDelay = 3 * time.Second
+	// setWriters bounds the Applications of one set that are written at one time.
+	setWriters = 16
+)
+
+// applicationSets evaluates ApplicationSets and writes their Applications.
+type applicationSets struct {
+	*Controllers
+	events chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
+
+	mu sync.Mutex
+	// dirty holds the sets whose inputs changed; others only need their status.
+	dirty map[types.NamespacedName]bool
+	// usesClusters holds the sets that read the list of members.
+	usesClusters map[types.NamespacedName]bool
+	statusAt     map[types.NamespacedName]time.Time
+}
+
+func newApplicationSets(c *Controllers) *applicationSets {
+	return &applicationSets{Controllers: c, events: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
+		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
+		statusAt: map[types.NamespacedName]time.Time{}}
+}
+
+func (s *applicationSets) setup(mgr ctrl.Manager) error {
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Application{}, ownerIndex, ownerOf) //nolint:forbidigo // set-up, before any context exists
+	if err != nil {
+		return fmt.Errorf("index Applications by their set: %w", err)
+	}
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	return ctrl.NewControllerManagedBy(mgr).Named("applicationset").
+		For(&v1alpha1.ApplicationSet{}, builder.WithPredicates(changed, predicate.NewPredicateFuncs(s.noteDirty))).
+		Watches(&v1alpha1.Application{}, handler.EnqueueRequestsFromMapFunc(s.setOf), builder.WithPredicates(predicate.Funcs{
+			UpdateFunc: s.childChanged, CreateFunc: func(event.CreateEvent) bool { return false },
+			DeleteFunc: s.childDeleted,
+		})).
+		WatchesRawSource(source.Channel(s.events, handler.TypedEnqueueRequestsFromMapFunc(
+			func(_ context.Context, set *v1alpha1.ApplicationSet) []reconcile.Request {
+				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(set)}}
+			}))).
+		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		Complete(s)
+}
+
+func ownerOf(o client.Object) []string {
+	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "ApplicationSet" {
+		return []string{owner.Name}
+	}
+	return nil
+}
+
+func (s *applicationSets) setOf(_ context.Context, o client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, name := range ownerOf(o) {
+		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
+	}
+	return out
+}
+
+func (s *applicationSets) noteDirty(o client.Object) bool {
+	s.mark(client.ObjectKeyFromObject(o))
+	return true
+}
+
+// childChanged wakes a set when one of its Applications was edited (it is put
+// back) or shows another state (the set's status lists it).
+func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
+	before, ok1 := e.ObjectOld.(*v1alpha1.Application)
+	after, ok2 := e.ObjectNew.(*v1alpha1.Application)
+	if !ok1 || !ok2 || len(ownerOf(after)) == 0 {
+		return false
+	}
+	if before.Generation != after.Generation {
+		s.mark(types.NamespacedName{Namespace: after.Namespace, Name: ownerOf(after)[0]})
+		return true
+	}
+	return before.Status.Sync.Status != after.Status.Sync.Status || before.Status.Health.Status != after.Status.Health.Status
+}
+
+func (s *applicationSets) childDeleted(e event.DeleteEvent) bool {
+	if owners := ownerOf(e.Object); len(owners) > 0 {
+		s.mark(types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: owners[0]})
+		return true
+	}
+	return false
+}
+
+func (s *applicationSets) mark(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dirty[key] = true
+}
+
+// take reports whether the set's inputs changed since the last call.
+func (s *applicationSets) take(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.dirty[key]
+	delete(s.dirty, key)
+	return was
+}
+
+// wake evaluates a set again.
+func (s *applicationSets) wake(key types.NamespacedName) {
+	s.mark(key)
+	s.events <- setEvent(key)
+}
+
+// wakeClusterUsers evaluates every set again that reads the list of members.
+func (s *applicationSets) wakeClusterUsers() {
+	s.mu.Lock()
+	keys := make([]types.NamespacedName, 0, len(s.usesClusters))
+	for key := range s.usesClusters {
+		keys = append(keys, key)
+	}
+	s.mu.Unlock()
+	for _, key := range keys {
+		s.wake(key)
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	key := req.NamespacedName
+	var set v1alpha1.ApplicationSet
+	if err := s.client.Get(ctx, key, &set); err != nil {
+		if apierrors.IsNotFound(err) {
+			s.forget(key)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read ApplicationSet %s: %w", req, err)
+	}
+	if set.DeletionTimestamp != nil {
+		return reconcile.Result{}, s.teardown(ctx, &set)
+	}
+	if !s.take(key) {
+		return s.statusOnly(ctx, &set)
+	}
+	result, err := s.evaluate(ctx, &set)
+	if err != nil {
+		s.mark(key)
+		return reconcile.Result{}, err
+	}
+	return result, nil
+}
+
+func (s *applicationSets) forget(key types.NamespacedName) {
+	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.dirty, key)
+	delete(s.usesClusters, key)
+	delete(s.statusAt, key)
+}
+
+// evaluate generates, writes what changed, and records how it went.
+func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(set)
+	facts := &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: set.Annotations[annSetRefresh] != ""}
+	result := generate.Generate(set, facts)
+	s.remember(key, set, facts.repos)
+	live, err := s.children(ctx, set)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	changes := generate.Reconcile(set, result, live, generate.Policy{})
+	s.check(changes)
+	failures := s.carryOut(ctx, set, changes)
+	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(result.Elements),
+		"completeness", string(result.Completeness), "changes", countWrites(changes), "failures", len(failures))
+	if err := s.writeStatus(ctx, set, outcome{result: result, changes: changes, failures: failures}); err != nil {
+		return reconcile.Result{}, err
+	}
+	if facts.fresh {
+		if err := s.clearRefresh(ctx, set); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if result.Completeness != generate.Complete || len(failures) > 0 {
+		s.mark(key)
+		return reconcile.Result{RequeueAfter: setRetry}, nil
+	}
+	return reconcile.Result{}, nil
+}
+
+// remember subscribes to what the set read, so that it is woken by exactly that.
+func (s *applicationSets) remember(key types.NamespacedName, set *v1alpha1.ApplicationSet, repos []rutter.Repo) {
+	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func() { s.wake(key) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if generate.UsesClusters(set) {
+		s.usesClusters[key] = true
+	} else {
+		delete(s.usesClusters, key)
+	}
+}
+
+func (s *applicationSets) children(ctx context.Context, set *v1alpha1.ApplicationSet) ([]*v1alpha1.Application, error) {
+	var list v1alpha1.ApplicationList
+	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	live := make([]*v1alpha1.Application, 0, len(list.Items))
+	for i := range list.Items {
+		live = append(live, &list.Items[i])
+	}
+	return live, nil
+}
+
+func (s *applicationSets) clearRefresh(ctx context.Context, set *v1alpha1.ApplicationSet) error {
+	path := "/metadata/annotations/argocd.argoproj.io~1application-set-refresh"
+	patch := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"`+path+`"}]`))
+	target := &v1alpha1.ApplicationSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}}
+	if err := s.client.Patch(ctx, target, patch, FieldOwner); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
+		return fmt.Errorf("take back the refresh of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+// teardown is for a set that asks to be there until its Applications are
+// settled; without the finalizer the control plane's garbage collector does it.
+func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.ApplicationSet) error {
+	if !controllerutil.ContainsFinalizer(set, finalizer) {
+		return nil
+	}
+	live, err := s.children(ctx, set)
+	if err != nil {
+		return err
+	}
+	if failures := s.carryOut(ctx, set, generate.Teardown(set, live, generate.Policy{})); len(failures) > 0 {
+		return failures[0]
+	}
+	freed := set.DeepCopy()
+	controllerutil.RemoveFinalizer(freed, finalizer)
+	if err := s.client.Patch(ctx, freed, client.MergeFrom(set), FieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("remove the finalizer of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+// facts answers the generators from the registry of members and the sources.
+type facts struct {
+	ctx     context.Context //nolint:containedctx // lives for one evaluation
+	set     *applicationSets
+	project string
+	fresh   bool
+	repos   []rutter.Repo
+}
+
+// Clusters implements generate.Facts.
+func (f *facts) Clusters() ([]rutter.ClusterInfo, error) { return f.set.opts.Clusters.List(), nil }
+
+// Snapshot implements generate.Facts. A templated project may only use what is
+// open to all (reference 5.5).
+func (f *facts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
+	if !isTemplated(f.project) {
+		repo.Project = f.project
+	}
+	f.repos = append(f.repos, repo)
+	opts := rutter.ResolveOptions{MaxAge: int64(time.Hour)}
+	if f.fresh {
+		opts.MaxAge = 0
+	}
+	snap, err := f.set.opts.Sources.Snapshot(f.ctx, repo, opts)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the generator says which of its parts asked
+	}
+	f.set.opts.Engine.Repos().Saw(repo, snap.Revision(), f.fresh)
+	return snap, nil
+}

@@ -1,0 +1,71 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+)
+
+const (
+	knownHostsMap = "argocd-ssh-known-hosts-cm"
+	tlsCertsMap   = "argocd-tls-certs-cm"
+)
+
+// setupRepositories gathers all repository Secrets and trust ConfigMaps into
+// one set whenever one of them changes.
+func (c *Controllers) setupRepositories(mgr ctrl.Manager) error {
+	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: c.opts.Namespace, Name: "repositories"}}}
+	})
+	trust := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == knownHostsMap || o.GetName() == tlsCertsMap)
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("repository").
+		Watches(&corev1.Secret{}, one, builder.WithPredicates(c.secretsOf("repository", "repo-creds"))).
+		Watches(&corev1.ConfigMap{}, one, builder.WithPredicates(trust)).
+		Complete(reconcile.Func(c.reconcileRepositories))
+}
+
+func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var secrets corev1.SecretList
+	if err := c.client.List(ctx, &secrets, client.InNamespace(c.opts.Namespace), client.HasLabels{labelSecretType}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list repository Secrets: %w", err)
+	}
+	var creds []rutter.RepoCredential
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		if t := s.Labels[labelSecretType]; t != "repository" && t != "repo-creds" {
+			continue
+		}
+		cred, err := argo.ParseRepository(s)
+		if err != nil {
+			c.opts.Logger.Warn("repository Secret cannot be used", "secret", s.Name, "err", err)
+			continue
+		}
+		if len(cred.Unsupported) > 0 {
+			c.opts.Logger.Warn("repository Secret has fields that are not acted on yet", "secret", s.Name, "fields", cred.Unsupported)
+		}
+		creds = append(creds, cred)
+	}
+	var known, certs corev1.ConfigMap
+	for name, into := range map[string]*corev1.ConfigMap{knownHostsMap: &known, tlsCertsMap: &certs} {
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.opts.Namespace, Name: name}, into)
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("read ConfigMap %s: %w", name, err)
+		}
+	}
+	c.opts.Credentials.SetCredentials(creds, argo.ParseTrust(&known, &certs))
+	c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
+	return reconcile.Result{}, nil
+}

@@ -1,0 +1,184 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+)
+
+const (
+	statusWorkers = 8
+	// minorRate bounds the writes, per second, that move nothing but the recorded
+	// revision: a push to a shared repository must not cost a write for every
+	// application that it does not touch all at once.
+	minorRate = 50
+)
+
+// statusWriter is the only writer of Application statuses. It fetches the
+// report when it is ready to write, so a burst of changes costs one write.
+type statusWriter struct {
+	*Controllers
+	queue workqueue.TypedRateLimitingInterface[rutter.UnitID]
+	minor *rate.Limiter
+
+	mu sync.Mutex
+	// written holds statuses that the cache does not show yet.
+	written map[rutter.UnitID]written
+}
+
+type written struct {
+	version uint64
+	status  v1alpha1.ApplicationStatus
+}
+
+func newStatusWriter(c *Controllers) *statusWriter {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[rutter.UnitID](50*time.Millisecond, time.Minute)
+	return &statusWriter{Controllers: c, queue: workqueue.NewTypedRateLimitingQueue(limiter),
+		minor: rate.NewLimiter(minorRate, 1), written: map[rutter.UnitID]written{}}
+}
+
+func (w *statusWriter) add(id rutter.UnitID, minor bool) {
+	if !minor {
+		w.queue.Add(id)
+		return
+	}
+	w.queue.AddAfter(id, w.minor.Reserve().Delay())
+}
+
+// Start implements manager.Runnable.
+func (w *statusWriter) Start(ctx context.Context) error {
+	var wg sync.WaitGroup
+	for range statusWorkers {
+		wg.Go(func() { w.work(ctx) })
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	wg.Wait()
+	return nil
+}
+
+func (w *statusWriter) work(ctx context.Context) {
+	for {
+		id, shutdown := w.queue.Get()
+		if shutdown {
+			return
+		}
+		if err := w.write(ctx, id); err != nil && ctx.Err() == nil {
+			w.opts.Logger.Warn("cannot write the status", "unit", id.String(), "err", err)
+			w.queue.AddRateLimited(id)
+		} else {
+			w.queue.Forget(id)
+		}
+		w.queue.Done(id)
+	}
+}
+
+func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
+	var app v1alpha1.Application
+	if err := w.client.Get(ctx, keyOf(id), &app); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	report, ok := w.opts.Engine.Report(id)
+	if !ok {
+		return nil
+	}
+	w.latest(id, &app)
+	report.Conditions = append(report.Conditions, w.apps.conditionsOf(id)...)
+	status := argo.Status(report, &app, w.opts.Now())
+	status.ControllerNamespace = w.opts.Namespace
+	if !reflect.DeepEqual(status, app.Status) {
+		if err := w.patch(ctx, id, &app, status); err != nil {
+			return err
+		}
+	}
+	return w.apps.answer(ctx, &app, report)
+}
+
+// latest puts the status that was written last into app while the cache is behind.
+func (w *statusWriter) latest(id rutter.UnitID, app *v1alpha1.Application) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.written[id]
+	if !ok {
+		return
+	}
+	if version(app.ResourceVersion) >= last.version {
+		delete(w.written, id)
+		return
+	}
+	app.Status = *last.status.DeepCopy()
+}
+
+func (w *statusWriter) patch(ctx context.Context, id rutter.UnitID, app *v1alpha1.Application, status v1alpha1.ApplicationStatus) error {
+	next := app.DeepCopy()
+	next.Status = *status.DeepCopy()
+	err := w.client.Status().Patch(ctx, next, client.MergeFrom(app), FieldOwner)
+	if apierrors.IsRequestEntityTooLargeError(err) {
+		err = w.patchTooLarge(ctx, app, status)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("patch the status of Application %s/%s: %w", app.Namespace, app.Name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.written[id] = written{version: version(next.ResourceVersion), status: status}
+	return nil
+}
+
+// patchTooLarge writes a status without the list of resources when the whole
+// does not fit into an object (reference 1.13 gives up; the sums still fit).
+func (w *statusWriter) patchTooLarge(ctx context.Context, app *v1alpha1.Application, status v1alpha1.ApplicationStatus) error {
+	n := len(status.Resources)
+	status.Resources = nil
+	if status.OperationState != nil && status.OperationState.SyncResult != nil {
+		status.OperationState = status.OperationState.DeepCopy()
+		status.OperationState.SyncResult.Resources = nil
+	}
+	status.Conditions = append(status.Conditions, v1alpha1.ApplicationCondition{Type: rutter.CondUnknown,
+		Message: fmt.Sprintf("the status of %d resources does not fit into the object and is left out", n), LastTransitionTime: ptrTime(w.opts.Now())})
+	next := app.DeepCopy()
+	next.Status = status
+	if err := w.client.Status().Patch(ctx, next, client.MergeFrom(app), FieldOwner); err != nil {
+		return fmt.Errorf("patch the shortened status: %w", err)
+	}
+	return nil
+}
+
+func (w *statusWriter) forget(id rutter.UnitID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.written, id)
+}
+
+func version(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func ptrTime(t time.Time) *metav1.Time {
+	m := metav1.NewTime(t.UTC().Truncate(time.Second))
+	return &m
+}
+
+func ctrlMeta(app *v1alpha1.Application) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}
+}

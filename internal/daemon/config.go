@@ -1,0 +1,54 @@
+package daemon
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/rutterhq/rutter"
+)
+
+// Config is everything a controller process needs to know.
+type Config struct {
+	// REST reaches the control plane.
+	REST *rest.Config
+	// Namespace is the control plane's own; default argocd.
+	Namespace string
+	// DataDir holds mirrors and the render store. Both can be rebuilt at any time.
+	DataDir string
+	// HTTPAddr is where webhooks, health and metrics are served.
+	HTTPAddr string
+	// Poll is how often Git is asked without a webhook; Jitter is added at random.
+	Poll   time.Duration
+	Jitter time.Duration
+	// Workers look at units in parallel; Senders bounds syncs that send at once.
+	Workers int
+	Senders int
+	// ExecCommands are the credential plugins that cluster Secrets may name.
+	ExecCommands []string
+	// AllowUnsigned takes webhooks of providers without a configured secret.
+	AllowUnsigned bool
+	// LeaderElect lets several replicas run, one of them at work.
+	LeaderElect bool
+	Logger      *slog.Logger
+	// Listening is called with the HTTP address once it is bound.
+	Listening func(addr string)
+	// Reports, when set, is given a function that lists all reports.
+	Reports func(list func() []rutter.Report)
+}
+
+func (c *Config) defaults() {
+	if c.Namespace == "" {
+		c.Namespace = "argocd"
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.HTTPAddr == "" {
+		c.HTTPAddr = "127.0.0.1:0"
+	}
+}
+
+func (c *Config) allowExec(command string) bool { return slices.Contains(c.ExecCommands, command) }

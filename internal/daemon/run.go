@@ -1,0 +1,181 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/cluster"
+	"github.com/rutterhq/rutter/internal/controller/argo"
+	"github.com/rutterhq/rutter/internal/engine"
+	"github.com/rutterhq/rutter/internal/httpapi"
+	"github.com/rutterhq/rutter/internal/render"
+	"github.com/rutterhq/rutter/internal/render/store"
+	"github.com/rutterhq/rutter/internal/source/git"
+)
+
+// Run is the controller: it works until ctx ends, and then stops cleanly.
+func Run(ctx context.Context, cfg Config) error {
+	cfg.defaults()
+	d, err := build(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer d.close()
+	if err := d.manager.Start(ctx); err != nil {
+		return fmt.Errorf("run the controllers: %w", err)
+	}
+	return nil
+}
+
+// daemon is one process's parts.
+type daemon struct {
+	cfg         Config
+	manager     manager.Manager
+	clusters    *cluster.Registry
+	sources     *git.Fetcher
+	renderer    *render.Renderer
+	engine      *engine.Engine
+	controllers *argo.Controllers
+	started     atomic.Bool
+}
+
+func (d *daemon) close() {
+	d.clusters.Close()
+	if err := d.sources.Close(); err != nil {
+		d.cfg.Logger.Warn("cannot close the sources", "err", err)
+	}
+}
+
+func build(ctx context.Context, cfg Config) (*daemon, error) {
+	ctrl.SetLogger(logr.FromSlogHandler(cfg.Logger.Handler()))
+	d := &daemon{cfg: cfg}
+	var err error
+	if d.sources, err = git.New(git.Options{Dir: filepath.Join(cfg.DataDir, "git"), Logger: cfg.Logger}); err != nil {
+		return nil, fmt.Errorf("open the Git mirrors: %w", err)
+	}
+	renders, err := store.Open(filepath.Join(cfg.DataDir, "renders"), store.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("open the render store: %w", err)
+	}
+	if d.renderer, err = render.New(render.Options{Store: renders, Logger: cfg.Logger}); err != nil {
+		return nil, fmt.Errorf("set up rendering: %w", err)
+	}
+	sink := &lateSink{}
+	d.clusters = cluster.New(cluster.Options{Logger: cfg.Logger, Sink: sink, AllowExec: cfg.allowExec})
+	if err := d.clusters.SetLocal(cfg.REST); err != nil {
+		return nil, fmt.Errorf("use the control plane as a member: %w", err)
+	}
+	d.controllers = argo.New(argo.Options{
+		Namespace: cfg.Namespace, Clusters: d.clusters, Credentials: d.sources, Sources: d.sources,
+		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now,
+	})
+	d.engine = engine.New(engine.Options{
+		Sources: d.sources, Renderer: d.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
+		Permit: d.controllers.Permit, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers, Senders: cfg.Senders,
+		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
+	})
+	sink.engine = d.engine
+	d.controllers.Bind(d.engine)
+	return d, errors.Join(d.manage(), d.serve(ctx))
+}
+
+// manage builds the manager of the control plane's own objects.
+func (d *daemon) manage() error {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return fmt.Errorf("register kinds: %w", err)
+	}
+	typed, err := labels.NewRequirement("argocd.argoproj.io/secret-type", selection.Exists, nil)
+	if err != nil {
+		return fmt.Errorf("select Secrets: %w", err)
+	}
+	own := map[string]cache.Config{d.cfg.Namespace: {}}
+	rc := rest.CopyConfig(d.cfg.REST)
+	rc.QPS = -1 // the API server's own fairness decides; a client-side limit only adds latency
+	d.manager, err = ctrl.NewManager(rc, ctrl.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		LeaderElection: d.cfg.LeaderElect, LeaderElectionID: "rutter", LeaderElectionNamespace: d.cfg.Namespace,
+		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: ptr(5 * time.Second),
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}:    {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
+			&corev1.ConfigMap{}: {Namespaces: own},
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("reach the control plane: %w", err)
+	}
+	if err := d.controllers.Setup(d.manager); err != nil {
+		return fmt.Errorf("set up the controllers: %w", err)
+	}
+	return d.manager.Add(manager.RunnableFunc(d.runEngine)) //nolint:wrapcheck // cannot fail before Start
+}
+
+// runEngine starts the engine once everything declared is known to it.
+func (d *daemon) runEngine(ctx context.Context) error {
+	if err := d.controllers.Prime(ctx); err != nil {
+		return err
+	}
+	d.started.Store(true)
+	d.cfg.Logger.Info("engine started", "units", len(d.engine.Reports()))
+	d.engine.Run(ctx)
+	return nil
+}
+
+// serve adds the HTTP side.
+func (d *daemon) serve(ctx context.Context) error {
+	ctrlmetrics.Registry.MustRegister(d.collector())
+	secrets := &webhookSecrets{reader: d.manager.GetAPIReader(), namespace: d.cfg.Namespace, ctx: ctx}
+	server, err := httpapi.Listen(ctx, httpapi.Options{
+		Addr: d.cfg.HTTPAddr, Logger: d.cfg.Logger, AllowUnsigned: d.cfg.AllowUnsigned,
+		Metrics: promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}),
+		Ready:   d.ready, Units: d.engine.Reports, Secrets: secrets.get,
+		Pushed: func(p httpapi.Push) int { return d.engine.Repos().Pushed(p.Concerns) },
+	})
+	if err != nil {
+		return fmt.Errorf("open the HTTP side: %w", err)
+	}
+	if d.cfg.Listening != nil {
+		d.cfg.Listening(server.Addr())
+	}
+	if d.cfg.Reports != nil {
+		d.cfg.Reports(d.engine.Reports)
+	}
+	return d.manager.Add(everywhere{server.Start}) //nolint:wrapcheck // cannot fail before Start
+}
+
+func (d *daemon) ready() error {
+	if !d.started.Load() {
+		return errors.New("the engine has not started: waiting for the control plane's objects, or not the leader")
+	}
+	return nil
+}
+
+// everywhere runs on every replica, leader or not.
+type everywhere struct{ start func(context.Context) error }
+
+// Start implements manager.Runnable.
+func (e everywhere) Start(ctx context.Context) error { return e.start(ctx) }
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable.
+func (everywhere) NeedLeaderElection() bool { return false }
+
+func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/rutterhq/rutter"
+)
+
+// processCascade takes one step of deleting everything the unit manages:
+// highest wave first, one wave at a time, the next when it is gone (reference
+// 2.9). It is idempotent; after a restart it goes on from what is still there.
+func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit) {
+	c, err := e.opts.Clusters.Lookup(unit.Target)
+	if rutter.CodeOf(err) == rutter.CodeNotFound || rutter.CodeOf(err) == rutter.CodeInvalid {
+		e.endCascade(u, nil) // the cluster is no longer a member: nothing can be cleaned up there
+		return
+	}
+	if err != nil {
+		e.endCascade(u, err)
+		return
+	}
+	e.settleServer(u, c.Info().Server)
+	if o, down := e.outage(c.Info().Server); down {
+		e.endCascade(u, fmt.Errorf("cluster does not answer since %s: %w", o.since.UTC().Format("2006-01-02T15:04:05Z"), o.err))
+		return
+	}
+	if !e.warmed() || !e.watchAll(u, c) {
+		return // woken by Listed
+	}
+	if err := e.blind(u); err != nil {
+		e.endCascade(u, err)
+		return
+	}
+	wave, refs, terminating := u.topWave()
+	if len(refs) == 0 && !terminating {
+		u.mu.Lock()
+		u.cascade.done, u.cascade.problem = true, nil
+		u.mu.Unlock()
+		e.opts.Changed(unit.ID, false)
+		return
+	}
+	for _, x := range refs {
+		opts := rutter.DeleteOptions{UID: x.UID, Propagation: u.propagation()}
+		if err := c.Delete(ctx, x.gvk, x.ref.Namespace, x.ref.Name, opts); err != nil {
+			e.endCascade(u, fmt.Errorf("delete %s (wave %d): %w", x.ref, wave, err))
+			e.queue.addAfter(unit.ID, retryRender(3))
+			return
+		}
+		e.stats.Prunes.Add(1)
+		u.mu.Lock()
+		if y := u.live[x.ref]; y != nil {
+			y.Deleting = true
+		}
+		u.mu.Unlock()
+	}
+	e.opts.Changed(unit.ID, false)
+}
+
+// endCascade records how far a deletion came; without a problem it is complete.
+func (e *Engine) endCascade(u *state, err error) {
+	u.mu.Lock()
+	if u.cascade != nil {
+		u.cascade.problem = err
+		u.cascade.done = err == nil
+	}
+	id := u.unit.ID
+	u.mu.Unlock()
+	e.opts.Changed(id, false)
+}
+
+// blind returns why one of the kinds to delete cannot be seen: what
+// cannot be seen is never taken as absent.
+func (e *Engine) blind(u *state) error {
+	u.mu.Lock()
+	kinds := append([]rutter.GVK(nil), u.unit.KnownKinds...)
+	server := u.server
+	u.mu.Unlock()
+	for _, gvk := range kinds {
+		if err := e.taint(server, gvk); err != nil && rutter.CodeOf(err) != rutter.CodeNotFound {
+			return fmt.Errorf("kind %s cannot be listed: %w", gvk.Kind, err)
+		}
+	}
+	return nil
+}
+
+type victim struct {
+	ref  rutter.Ref
+	gvk  rutter.GVK
+	UID  string
+	wave int
+}
+
+// topWave returns what to delete next: the objects of the highest wave there
+// is, unless something of it is terminating already.
+func (u *state) topWave() (wave int, victims []victim, terminating bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []victim
+	for ref, x := range u.live {
+		if !x.Exists || x.foreign || x.meta.NoDelete || protected(ref, x.Verdict, u.unit) != "" || u.unit.Policy.HasOption("Delete=false") {
+			continue
+		}
+		if x.Deleting {
+			terminating = true
+			continue
+		}
+		all = append(all, victim{ref: ref, gvk: x.gvk, UID: x.UID, wave: x.meta.Wave})
+	}
+	if terminating || len(all) == 0 {
+		return 0, nil, terminating
+	}
+	sort.Slice(all, func(i, j int) bool {
+		if all[i].wave != all[j].wave {
+			return all[i].wave > all[j].wave
+		}
+		return all[i].ref.Compare(all[j].ref) < 0
+	})
+	wave = all[0].wave
+	for _, v := range all {
+		if v.wave == wave {
+			victims = append(victims, v)
+		}
+	}
+	return wave, victims, false
+}
+
+func (u *state) propagation() string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.cascade == nil || u.cascade.propagation == "" {
+		return "foreground"
+	}
+	return u.cascade.propagation
+}

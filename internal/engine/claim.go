@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter"
+)
+
+// claim is one object of one cluster as units declare it.
+type claim struct {
+	server string
+	ref    rutter.Ref
+}
+
+// claim records that the unit declares the objects of d; u.mu is held.
+func (e *Engine) claim(u *state, d *desired) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for ref := range d.index {
+		k := claim{u.server, ref}
+		if !slices.Contains(e.claims[k], u) {
+			e.claims[k] = append(slices.Clip(e.claims[k]), u)
+		}
+	}
+}
+
+// unclaim takes back what claim recorded; u.mu is held.
+func (e *Engine) unclaim(u *state, d *desired) {
+	if d == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for ref := range d.index {
+		k := claim{u.server, ref}
+		left := slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u })
+		if len(left) == 0 {
+			delete(e.claims, k)
+		} else {
+			e.claims[k] = left
+		}
+	}
+}
+
+// otherClaim returns the instance of another unit that declares ref, or "".
+// The caller may hold no unit.
+func (e *Engine) otherClaim(u *state, ref rutter.Ref) string {
+	e.mu.RLock()
+	claimants := e.claims[claim{u.server, ref}]
+	e.mu.RUnlock()
+	for _, o := range claimants {
+		if o != u {
+			return o.instance
+		}
+	}
+	return ""
+}
+
+// foreign returns the instance of the other unit whose mark the object carries,
+// if that unit is known and declares the object, or "".
+func (e *Engine) foreign(u *state, obj *unstructured.Unstructured) string {
+	hash := obj.GetLabels()[rutter.LabelUnit]
+	if hash == u.hash || hash == "" {
+		return ""
+	}
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	owner := e.byHash[hash]
+	if owner == nil || !slices.Contains(e.claims[claim{u.server, rutter.RefOf(obj)}], owner) {
+		return ""
+	}
+	return owner.instance
+}

@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+// Upsert declares a unit, or declares it anew. A unit that has not changed
+// costs a comparison and nothing else.
+func (e *Engine) Upsert(unit rutter.Unit) {
+	e.mu.Lock()
+	u := e.units[unit.ID]
+	if u == nil {
+		u = &state{unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
+			refresh: refreshKnown, heals: healLog{}}
+		e.units[unit.ID] = u
+		e.byHash[u.hash] = u
+		e.mu.Unlock()
+		e.subscribe(unit)
+		e.queue.add(unit.ID)
+		return
+	}
+	e.mu.Unlock()
+
+	u.mu.Lock()
+	same := sameUnit(u.unit, unit)
+	resubscribe := !reflect.DeepEqual(u.unit.Sources, unit.Sources) || u.unit.Project != unit.Project
+	revived := u.cascade != nil
+	if !same || revived {
+		u.unit, u.cascade = unit, nil
+		u.refresh = max(u.refresh, refreshKnown)
+		u.notify()
+	}
+	u.mu.Unlock()
+	if resubscribe {
+		e.subscribe(unit)
+	}
+	if !same || revived {
+		e.queue.add(unit.ID)
+	}
+}
+
+// sameUnit compares declarations; KnownKinds and Last come from the status that
+// the engine itself caused, and are read at first sight only.
+func sameUnit(a, b rutter.Unit) bool {
+	a.KnownKinds, b.KnownKinds, a.Last, b.Last = nil, nil, nil, nil
+	if (a.Problem == nil) != (b.Problem == nil) || a.Problem != nil && a.Problem.Error() != b.Problem.Error() {
+		return false
+	}
+	a.Problem, b.Problem = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+func (e *Engine) subscribe(unit rutter.Unit) {
+	id := unit.ID
+	e.repos.Subscribe(id.String(), reposOf(unit), func() { e.Refresh(id, false) })
+}
+
+func reposOf(unit rutter.Unit) []rutter.Repo {
+	var repos []rutter.Repo
+	for _, s := range unit.Sources {
+		if r := (rutter.Repo{URL: s.RepoURL, Revision: s.TargetRevision, Project: unit.Project}); s.Chart == "" && !slices.Contains(repos, r) {
+			repos = append(repos, r)
+		}
+	}
+	return repos
+}
+
+// Remove forgets a unit without touching its objects.
+func (e *Engine) Remove(id rutter.UnitID) {
+	e.mu.Lock()
+	u := e.units[id]
+	delete(e.units, id)
+	if u != nil {
+		delete(e.byHash, u.hash)
+	}
+	e.mu.Unlock()
+	e.repos.Unsubscribe(id.String())
+	e.queue.forget(id)
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.removed = true
+	e.unclaim(u, u.desired)
+	u.stop()
+}
+
+// stop cancels a running operation; u.mu is held.
+func (u *state) stop() {
+	if u.op != nil && u.op.cancel != nil {
+		u.op.cancel()
+	}
+}
+
+// Delete removes the unit's objects from its cluster, highest wave first. When
+// all are gone, the unit's report says Deleted; the caller then calls Remove.
+func (e *Engine) Delete(unit rutter.Unit, propagation string) {
+	if e.unit(unit.ID) == nil {
+		e.Upsert(unit)
+	}
+	u := e.unit(unit.ID)
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	if u.cascade == nil {
+		u.cascade = &cascade{propagation: propagation}
+		u.stop()
+	}
+	u.mu.Unlock()
+	e.queue.add(unit.ID)
+}
+
+// Sync asks for a manual sync. It replaces one that waits; one that runs goes on first.
+func (e *Engine) Sync(id rutter.UnitID, req rutter.SyncRequest) {
+	u := e.unit(id)
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	u.request = &req
+	u.refresh = max(u.refresh, refreshLatest)
+	u.mu.Unlock()
+	e.queue.add(id)
+}
+
+// Refresh compares a unit again. latest asks the remote for new commits first;
+// otherwise the revisions that are known by now are used.
+func (e *Engine) Refresh(id rutter.UnitID, latest bool) {
+	u := e.unit(id)
+	if u == nil {
+		return
+	}
+	level := refreshKnown
+	if latest {
+		level = refreshLatest
+	}
+	u.mu.Lock()
+	u.refresh = max(u.refresh, level)
+	u.mu.Unlock()
+	e.queue.add(id)
+}
+
+// RefreshAll compares every unit again for which match is true, as after a
+// change of a project, a cluster or a credential.
+func (e *Engine) RefreshAll(match func(rutter.Unit) bool) {
+	for _, u := range e.all() {
+		u.mu.Lock()
+		id, hit := u.unit.ID, match(u.unit)
+		if hit {
+			u.refresh = max(u.refresh, refreshKnown)
+			u.desiredStale()
+		}
+		u.mu.Unlock()
+		if hit {
+			e.queue.add(id)
+		}
+	}
+}
+
+// desiredStale makes the next render build its objects anew even when the
+// manifests are the same, because what surrounds them changed; u.mu is held.
+func (u *state) desiredStale() {
+	if u.desired != nil {
+		u.desired.stale = true
+	}
+}
+
+// Plan returns what a sync of the unit would do now; false when the unit is not
+// known or has not been compared yet.
+func (e *Engine) Plan(id rutter.UnitID, req rutter.SyncRequest) (rutter.Plan, bool) {
+	u := e.unit(id)
+	if u == nil {
+		return rutter.Plan{}, false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.desired == nil {
+		return rutter.Plan{}, false
+	}
+	return plan.Compute(u.planInput(u.desired, req)), true
+}

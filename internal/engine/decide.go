@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+// verdictOn is what to do for a unit now.
+type verdictOn struct {
+	request *rutter.SyncRequest // start this sync
+	wait    time.Duration       // look again then
+	running bool                // a sync runs; its end will be reported
+	minor   bool                // nothing but the revision can have changed
+}
+
+// decide follows reference 2.12, in order. u.mu is held. A sync that was tried
+// for the same declaration and manifests is not tried again unless the unit
+// heals itself.
+func decide(u *state, down bool, now time.Time) verdictOn {
+	switch {
+	case u.op != nil:
+		return u.decideRunning(now)
+	case u.cascade != nil || u.desired == nil || down:
+		return verdictOn{}
+	case u.request != nil && u.problem == nil:
+		req := *u.request
+		u.request = nil
+		return verdictOn{request: &req}
+	case u.problem != nil || !u.unit.Policy.Automated:
+		return verdictOn{}
+	}
+	differ, prune := u.differing()
+	if len(differ)+len(prune) == 0 {
+		u.attempted = u.desired.key
+		return verdictOn{minor: true}
+	}
+	auto := rutter.SyncRequest{Automated: true, Prune: u.unit.Policy.Prune, Retry: u.unit.Policy.Retry}
+	if len(differ) == 0 && !auto.Prune {
+		u.attempted = u.desired.key
+		return verdictOn{}
+	}
+	if u.tried() {
+		return u.heal(auto, differ, prune, now)
+	}
+	return verdictOn{request: &auto}
+}
+
+func (u *state) decideRunning(now time.Time) verdictOn {
+	if u.op.retryAt.IsZero() {
+		return verdictOn{running: true}
+	}
+	if d := u.op.retryAt.Sub(now); d > 0 && !u.op.superseded && u.request == nil {
+		return verdictOn{wait: max(d, minRetry)}
+	}
+	// A newer state, a request of a person, or the time has come: try again.
+	req := u.op.report.Request
+	retries, started := u.op.report.RetryCount+1, u.op.report.StartedAt
+	if u.op.superseded {
+		retries = 0
+	}
+	if u.request != nil {
+		req, retries = *u.request, 0
+		u.request = nil
+	}
+	u.op = &operation{cancel: func() {}, report: rutter.OperationReport{RetryCount: retries, StartedAt: started}}
+	return verdictOn{request: &req}
+}
+
+// tried reports whether an automated sync of this state has ended already, now
+// or, by the recorded status, before a restart.
+func (u *state) tried() bool {
+	if u.attempted == u.desired.key {
+		return true
+	}
+	last := u.unit.Last
+	return u.attempted == "" && last != nil && last.Phase == rutter.OperationSucceeded && !last.Partial &&
+		slices.Equal(last.Revisions, u.desired.revisions)
+}
+
+// heal starts a repair of exactly what differs, unless it has just been put
+// back so often that somebody is fighting for it.
+func (u *state) heal(req rutter.SyncRequest, differ, prune []rutter.Ref, now time.Time) verdictOn {
+	if !u.unit.Policy.SelfHeal || u.last != nil && !u.last.Partial && u.last.Phase != rutter.OperationSucceeded && u.attempted == u.desired.key {
+		return verdictOn{}
+	}
+	var soonest time.Duration
+	for _, ref := range differ {
+		if w := u.heals.wait(ref, now); w > 0 {
+			if soonest == 0 || w < soonest {
+				soonest = w
+			}
+			continue
+		}
+		req.Resources = append(req.Resources, ref)
+	}
+	if req.Prune {
+		req.Resources = append(req.Resources, prune...)
+	}
+	if len(req.Resources) == 0 {
+		return verdictOn{wait: soonest}
+	}
+	req.SelfHeal = true
+	return verdictOn{request: &req, wait: soonest}
+}
+
+// differing lists what is not as declared, and what could be pruned; u.mu is held.
+func (u *state) differing() (differ, prune []rutter.Ref) {
+	for i := range u.desired.objects {
+		o := &u.desired.objects[i]
+		if o.Meta.IsHook || o.Meta.Skip || o.Refused != "" {
+			continue
+		}
+		if x := u.live[o.Ref]; x == nil || !x.Exists || x.State == rutter.OutOfSync && (!x.foreign || u.attempted != u.desired.key) {
+			differ = append(differ, o.Ref)
+		}
+	}
+	for _, x := range u.extras() {
+		if x.Protected == "" && !x.Verdict.Deleting && !x.Meta.NoPrune {
+			prune = append(prune, x.Ref)
+		}
+	}
+	return differ, prune
+}
+
+// extras are live objects of ours that Git does not declare; u.mu is held.
+func (u *state) extras() []plan.Extra {
+	var extras []plan.Extra
+	for ref, x := range u.live {
+		if _, declared := u.desired.index[ref]; declared || !x.Exists || x.meta.IsHook {
+			continue
+		}
+		extras = append(extras, plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta,
+			Protected: protected(ref, x.Verdict, u.unit)})
+	}
+	slices.SortFunc(extras, func(a, b plan.Extra) int { return a.Ref.Compare(b.Ref) })
+	return extras
+}
+
+// planInput freezes what a plan is computed from; u.mu is held.
+func (u *state) planInput(d *desired, req rutter.SyncRequest) plan.Input {
+	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy, Request: req,
+		Complete: u.problem == nil, Extras: u.extras()}
+	for i := range d.objects {
+		in.Desired = append(in.Desired, d.objects[i].Desired)
+		if x := u.live[d.objects[i].Ref]; x != nil {
+			in.Verdicts[d.objects[i].Ref] = x.Verdict
+		}
+	}
+	return in
+}

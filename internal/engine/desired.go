@@ -1,0 +1,310 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/inventory"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+// desired is what Git declares for a unit at one moment. The objects themselves
+// stay in the render store; here is what deciding needs of each.
+type desired struct {
+	// key names what was rendered from what: declarations and manifests, not
+	// commits, so that a commit that changes nothing changes no key.
+	key         string
+	revisions   []string
+	sourceTypes []string
+	digests     []string
+	objects     []desiredObject
+	index       map[rutter.Ref]int
+	images      []string
+	conditions  []rutter.Condition
+	stale       bool
+}
+
+// desiredObject is one declared object.
+type desiredObject struct {
+	plan.Desired
+	gvk    rutter.GVK
+	source int // which of digests
+	pos    int // position within those manifests
+	origin rutter.Origin
+}
+
+// keepForever is the age at which a known revision is still used as it is.
+const keepForever = int64(1<<63 - 1)
+
+// render resolves and renders all sources of a unit. The result is complete or
+// an error; there is nothing in between.
+func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, fresh bool) (*desired, error) {
+	snaps, err := e.snapshots(ctx, unit, fresh)
+	if err != nil {
+		return nil, err
+	}
+	d := &desired{index: map[rutter.Ref]int{}}
+	var all []rutter.Manifests
+	for i, src := range unit.Sources {
+		d.revisions = append(d.revisions, snaps[i].Revision())
+		if src.Ref != "" && src.Path == "" {
+			d.sourceTypes = append(d.sourceTypes, "Directory")
+			all = append(all, rutter.Manifests{})
+			continue
+		}
+		res, err := e.renderOne(ctx, unit, c, i, snaps)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
+		}
+		if !res.Cached {
+			e.stats.Renders.Add(1)
+			u.mu.Lock()
+			u.renders++
+			u.mu.Unlock()
+			e.opts.Logger.Info("rendered", "unit", unit.ID.String(), "revision", snaps[i].Revision(), "objects", len(res.Objects))
+		} else {
+			e.stats.RenderHit.Add(1)
+		}
+		d.sourceTypes = append(d.sourceTypes, res.SourceType)
+		all = append(all, res.Manifests)
+	}
+	for _, m := range all {
+		d.digests = append(d.digests, m.Digest)
+		for _, w := range m.Warnings {
+			d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondUnsupported, Message: w})
+		}
+	}
+	d.key = desiredKey(unit, d.digests)
+	u.mu.Lock()
+	old := u.desired
+	u.mu.Unlock()
+	if old != nil && old.key == d.key && !old.stale {
+		return old.at(d), nil
+	}
+	return d, e.build(ctx, unit, c, d, all)
+}
+
+// at is the same desired objects at other commits.
+func (d *desired) at(o *desired) *desired {
+	same := *d
+	same.revisions, same.conditions = o.revisions, d.conditions
+	return &same
+}
+
+func desiredKey(unit rutter.Unit, digests []string) string {
+	h := sha256.New()
+	// Everything that decorates or steers the objects is part of the key.
+	_ = json.NewEncoder(h).Encode([]any{unit.Instance, unit.Project, unit.Target, unit.Policy, unit.Ignore, unit.Sources, digests})
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// snapshots resolves every source once; two sources of one repository and
+// revision see the same commit.
+func (e *Engine) snapshots(ctx context.Context, unit rutter.Unit, fresh bool) ([]rutter.Snapshot, error) {
+	seen := map[rutter.Repo]rutter.Snapshot{}
+	var snaps []rutter.Snapshot
+	for i, src := range unit.Sources {
+		if src.Chart != "" {
+			return nil, rutter.Errorf(rutter.CodeUnsupported, "%s: charts from Helm repositories (chart: %s) are not acted on yet", sourceName(unit, i), src.Chart)
+		}
+		repo := rutter.Repo{URL: src.RepoURL, Revision: src.TargetRevision, Project: unit.Project}
+		snap := seen[repo]
+		if snap == nil {
+			age := keepForever
+			if fresh {
+				age = 0
+			}
+			var err error
+			if snap, err = e.opts.Sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: age}); err != nil {
+				return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
+			}
+			e.repos.Saw(repo, snap.Revision(), fresh)
+			seen[repo] = snap
+		}
+		snaps = append(snaps, snap)
+	}
+	return snaps, nil
+}
+
+func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot) (rutter.RenderResult, error) {
+	req := rutter.RenderRequest{
+		Source: unit.Sources[i], Snapshot: snaps[i], AppName: unit.ID.Name, Instance: unit.Instance,
+		Project: unit.Project, Namespace: unit.Target.Namespace,
+	}
+	for j, src := range unit.Sources {
+		if src.Ref != "" {
+			if req.Refs == nil {
+				req.Refs = map[string]rutter.Snapshot{}
+			}
+			req.Refs[src.Ref] = snaps[j]
+		}
+	}
+	var err error
+	if req.KubeVersion, req.APIVersions, err = c.Version(ctx); err != nil {
+		return rutter.RenderResult{}, fmt.Errorf("ask the cluster for its version: %w", err)
+	}
+	return e.opts.Renderer.Render(ctx, req)
+}
+
+func sourceName(unit rutter.Unit, i int) string {
+	if len(unit.Sources) == 1 {
+		return "spec.source"
+	}
+	return fmt.Sprintf("spec.sources[%d]", i)
+}
+
+// build turns manifests into desired objects: namespaces, marks, policy.
+func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, d *desired, all []rutter.Manifests) error {
+	scopes := crdScopes(all)
+	for si, m := range all {
+		for pos, obj := range m.Objects {
+			o := desiredObject{gvk: gvkOf(obj.Unstructured), source: si, pos: pos, origin: obj.Origin}
+			namespaced, missing, err := scope(ctx, c, o.gvk, scopes)
+			if err != nil {
+				return err
+			}
+			full := decorate(obj.Unstructured, unit, namespaced)
+			o.Ref = rutter.RefOf(full)
+			o.Meta = plan.MetaOf(obj.GetAnnotations())
+			o.KindMissing = missing
+			o.Hash = compare.Hash(full)
+			o.DefinesGroup, o.DefinesKind = defines(full)
+			if namespaced && o.Ref.Namespace == "" {
+				return rutter.Errorf(rutter.CodeInvalid, "namespace for %s %q is missing: set metadata.namespace or spec.destination.namespace", o.Ref.Kind, o.Ref.Name)
+			}
+			if err := e.opts.Permit(unit, c.Info(), o.Ref, namespaced); err != nil {
+				o.Refused = err.Error()
+			}
+			d.add(o)
+			collectImages(full, &d.images)
+		}
+	}
+	slices.Sort(d.images)
+	d.images = slices.Compact(d.images)
+	return nil
+}
+
+// add appends o; of two declarations of one object the last wins (reference 2.11).
+func (d *desired) add(o desiredObject) {
+	if at, dup := d.index[o.Ref]; dup && !o.Meta.IsHook {
+		d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondRepeated,
+			Message: fmt.Sprintf("Resource %s appears more than once among the application's resources; the last one is used", o.Ref)})
+		d.objects[at] = o
+		return
+	}
+	if !o.Meta.IsHook || o.Ref.Name != "" {
+		d.index[o.Ref] = len(d.objects)
+	}
+	d.objects = append(d.objects, o)
+}
+
+// decorate returns the object as it is sent: with the target's namespace, the
+// marker label and the tracking annotation. obj is shared and stays as it is.
+func decorate(obj *unstructured.Unstructured, unit rutter.Unit, namespaced bool) *unstructured.Unstructured {
+	full := obj.DeepCopy()
+	switch {
+	case !namespaced:
+		full.SetNamespace("")
+	case full.GetNamespace() == "":
+		full.SetNamespace(unit.Target.Namespace)
+	}
+	unstructured.RemoveNestedField(full.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(full.Object, "status")
+	labels := full.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[rutter.LabelUnit] = unit.ID.Hash()
+	full.SetLabels(labels)
+	annotations := full.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[rutter.AnnotationTracking] = inventory.TrackingID(unit.Instance, rutter.RefOf(full), unit.Target.Namespace)
+	full.SetAnnotations(annotations)
+	return full
+}
+
+// object loads a desired object from the store, as it is sent.
+func (e *Engine) object(unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
+	o := d.objects[i]
+	m, err := e.opts.Renderer.Load(d.digests[o.source])
+	if err != nil {
+		return nil, fmt.Errorf("load the manifests of %s: %w", unit.ID, err)
+	}
+	return decorate(m.Objects[o.pos].Unstructured, unit, o.Ref.Namespace != ""), nil
+}
+
+// scope says whether a kind is namespaced: by the cluster, by a CRD of the same
+// render, or, for a kind that neither knows yet, as if it were (missing).
+func scope(ctx context.Context, c rutter.Cluster, gvk rutter.GVK, crds map[[2]string]bool) (namespaced, missing bool, err error) {
+	m, err := c.Mapping(ctx, gvk)
+	if err == nil {
+		return m.Namespaced, false, nil
+	}
+	if rutter.CodeOf(err) != rutter.CodeNotFound {
+		return false, false, fmt.Errorf("look up kind %s: %w", gvk.Kind, err)
+	}
+	if ns, ok := crds[[2]string{gvk.Group, gvk.Kind}]; ok {
+		return ns, true, nil
+	}
+	return true, true, nil
+}
+
+func crdScopes(all []rutter.Manifests) map[[2]string]bool {
+	scopes := map[[2]string]bool{}
+	for _, m := range all {
+		for _, o := range m.Objects {
+			if g, k := defines(o.Unstructured); k != "" {
+				s, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+				scopes[[2]string{g, k}] = s == "Namespaced"
+			}
+		}
+	}
+	return scopes
+}
+
+// defines returns the kind that a CustomResourceDefinition introduces.
+func defines(u *unstructured.Unstructured) (group, kind string) {
+	if u.GetKind() != "CustomResourceDefinition" {
+		return "", ""
+	}
+	group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
+	kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+	return group, kind
+}
+
+func collectImages(u *unstructured.Unstructured, into *[]string) {
+	for _, path := range [][]string{{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}} {
+		for _, list := range []string{"initContainers", "containers"} {
+			containers, _, _ := unstructured.NestedSlice(u.Object, append(slices.Clone(path), list)...)
+			for _, c := range containers {
+				if m, ok := c.(map[string]any); ok {
+					if img, ok := m["image"].(string); ok && img != "" {
+						*into = append(*into, img)
+					}
+				}
+			}
+		}
+	}
+}
+
+func gvkOf(u *unstructured.Unstructured) rutter.GVK {
+	gvk := u.GroupVersionKind()
+	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
+}
+
+// retryRender is the pause before a failed render is tried again without any
+// change: the remote may be back, or a kind may be served by then.
+func retryRender(n int) time.Duration {
+	return min(time.Second<<min(n, 8), 3*time.Minute)
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rutterhq/rutter"
+)
+
+// Options configure an Engine. All ports are required.
+type Options struct {
+	Sources  rutter.Sources
+	Renderer Renderer
+	Clusters rutter.Clusters
+	// Changed is called when the report of a unit may have changed; it must be
+	// quick. The report itself is fetched with Engine.Report when it is wanted,
+	// so that many changes cost one report. minor is true when nothing but the
+	// recorded revision moved: such a report may wait for a quiet moment.
+	Changed func(id rutter.UnitID, minor bool)
+	// Permit says whether the unit may manage an object there, and if not why.
+	Permit func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref, namespaced bool) error
+	Logger *slog.Logger
+	Now    func() time.Time
+
+	// Workers process units in parallel; default 4.
+	Workers int
+	// Senders bounds the syncs that send at one time; default 16.
+	Senders int
+	// PollInterval is how often sources are asked for new commits, with
+	// PollJitter added at random; 0 means never.
+	PollInterval time.Duration
+	PollJitter   time.Duration
+}
+
+// Renderer is what the engine needs of a render store beside rendering.
+type Renderer interface {
+	rutter.Renderer
+	// Load returns stored manifests by digest.
+	Load(digest string) (rutter.Manifests, error)
+}
+
+// Engine keeps units equal to their sources.
+type Engine struct {
+	opts  Options
+	queue *queue[rutter.UnitID]
+	slots chan struct{}
+	repos *Repos
+
+	mu     sync.RWMutex
+	units  map[rutter.UnitID]*state
+	byHash map[string]*state
+	strays map[string]map[strayKey]entry
+	claims map[claim][]*state
+
+	reachMu     sync.Mutex
+	unreachable map[string]outage // server → cause
+	tainted     map[kindKey]error
+	namespaces  map[string]bool // server/namespace known to exist as wanted
+
+	warm  chan struct{} // closed when the first round of renders is over
+	stats Stats
+	wg    sync.WaitGroup
+}
+
+type outage struct {
+	err   error
+	since time.Time
+}
+
+type kindKey struct {
+	server string
+	gvk    rutter.GVK
+}
+
+// Stats are counters since the start.
+type Stats struct {
+	Processed atomic.Int64 // units looked at
+	Renders   atomic.Int64 // renders in which a tool ran
+	RenderHit atomic.Int64 // renders answered by the store
+	Applies   atomic.Int64 // objects sent
+	Prunes    atomic.Int64 // objects removed
+	Heals     atomic.Int64 // objects put back
+	DryRuns   atomic.Int64 // server-side comparisons
+	Syncs     atomic.Int64 // operations
+}
+
+// New returns an Engine; Run starts it.
+func New(opts Options) *Engine {
+	if opts.Workers <= 0 {
+		opts.Workers = 4
+	}
+	if opts.Senders <= 0 {
+		opts.Senders = 16
+	}
+	e := &Engine{
+		opts: opts, queue: newQueue[rutter.UnitID](), slots: make(chan struct{}, opts.Senders),
+		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: map[claim][]*state{},
+		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
+		warm: make(chan struct{}),
+	}
+	e.repos = newRepos(opts)
+	return e
+}
+
+// Repos is the watcher of Git repositories, shared with the generators.
+func (e *Engine) Repos() *Repos { return e.repos }
+
+// Stats returns the counters.
+func (e *Engine) Stats() *Stats { return &e.stats }
+
+// Run works until ctx ends and every worker and sync has stopped. Units that
+// were given before Run are all rendered before the first watch starts, so
+// that the first listing finds the desired objects to compare with.
+func (e *Engine) Run(ctx context.Context) {
+	for range e.opts.Workers {
+		e.wg.Go(func() { e.work(ctx) })
+	}
+	e.wg.Go(func() { e.repos.run(ctx) })
+	e.wg.Go(func() { e.warmUp(ctx) })
+	<-ctx.Done()
+	e.wg.Wait()
+}
+
+func (e *Engine) work(ctx context.Context) {
+	for {
+		id, ok := e.queue.next(ctx)
+		if !ok {
+			return
+		}
+		if u := e.unit(id); u != nil {
+			e.stats.Processed.Add(1)
+			e.process(ctx, u)
+		}
+		e.queue.done(id)
+	}
+}
+
+// warmUp waits for the first round of renders, then lets the watches begin.
+func (e *Engine) warmUp(ctx context.Context) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := e.opts.Now().Add(time.Minute)
+	for !e.queue.idle() && e.opts.Now().Before(deadline) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(e.warm)
+	for _, u := range e.all() {
+		e.queue.add(u.id())
+	}
+}
+
+func (e *Engine) warmed() bool {
+	select {
+	case <-e.warm:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *Engine) unit(id rutter.UnitID) *state {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	return e.units[id]
+}
+
+// all returns every unit. No unit is locked while e.mu is held: the order of
+// locks is unit, then engine.
+func (e *Engine) all() []*state {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	units := make([]*state, 0, len(e.units))
+	for _, u := range e.units {
+		units = append(units, u)
+	}
+	return units
+}
+
+func (e *Engine) now() time.Time { return e.opts.Now() }

@@ -1,0 +1,302 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/health"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+// strayKey is a marked object whose unit is not known, or is at another cluster.
+type strayKey struct {
+	server string
+	ref    rutter.Ref
+}
+
+// Observed implements rutter.LiveSink: decode, judge, drop. The event goes to
+// the unit that the marker names and to every other unit that declares the
+// same object.
+func (e *Engine) Observed(ev rutter.LiveEvent) {
+	hash := ev.Object.GetLabels()[rutter.LabelUnit]
+	e.mu.RLock()
+	owner := e.byHash[hash]
+	claimants := e.claims[claim{ev.Server, rutter.RefOf(ev.Object)}]
+	e.mu.RUnlock()
+	owned := false
+	if owner != nil {
+		owned = e.deliver(owner, ev)
+	}
+	for _, u := range claimants {
+		if u != owner {
+			e.deliver(u, ev)
+		}
+	}
+	if !owned {
+		e.keepStray(hash, ev)
+	}
+}
+
+// deliver takes the event into a unit; false when the unit is at another cluster.
+func (e *Engine) deliver(u *state, ev rutter.LiveEvent) bool {
+	u.mu.Lock()
+	if u.server != ev.Server {
+		u.mu.Unlock()
+		return false
+	}
+	act, report := e.observe(u, ev)
+	id, busy := u.unit.ID, u.op != nil
+	u.mu.Unlock()
+	e.woken(id, act, report, busy)
+	return true
+}
+
+// woken tells those whom a change concerns: the queue when something is to be
+// done, the status writer when only the picture changed. While a sync runs its
+// end is what is reported.
+func (e *Engine) woken(id rutter.UnitID, act, report, busy bool) {
+	switch {
+	case act && !busy:
+		e.queue.add(id)
+	case report && !busy:
+		e.opts.Changed(id, false)
+	}
+}
+
+func (e *Engine) keepStray(hash string, ev rutter.LiveEvent) {
+	if hash == "" {
+		return
+	}
+	key := strayKey{ev.Server, rutter.RefOf(ev.Object)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ev.Deleted {
+		delete(e.strays[hash], key)
+		return
+	}
+	if e.strays[hash] == nil {
+		e.strays[hash] = map[strayKey]entry{}
+	}
+	e.strays[hash][key] = newEntry(ev.GVK, ev.Epoch, ev.Object)
+}
+
+// adoptStrays moves what was seen before the unit was known into it; u.mu is held.
+func (e *Engine) adoptStrays(u *state) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, s := range e.strays[u.hash] {
+		if key.server != u.server {
+			continue
+		}
+		if u.live[key.ref] == nil {
+			x := s
+			x.State = rutter.SyncUnknown
+			x.Reason = "not compared yet"
+			u.live[key.ref] = &x
+		}
+		delete(e.strays[u.hash], key)
+	}
+}
+
+func newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry {
+	annotations := obj.GetAnnotations()
+	return entry{
+		Verdict: rutter.Verdict{
+			Exists: true, UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion(),
+			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
+			Tracking: annotations[rutter.AnnotationTracking], Health: health.Of(obj),
+		},
+		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations),
+	}
+}
+
+// observe takes one event into a unit; u.mu is held. act is true when something
+// must be decided anew, report when only the picture changed.
+func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
+	ref := rutter.RefOf(ev.Object)
+	old := u.live[ref]
+	if old != nil && old.gvk != ev.GVK && old.Exists {
+		return false, false // another version of a kind that is watched in its own
+	}
+	if ev.Deleted {
+		if old == nil || !old.Exists || old.UID != "" && old.UID != string(ev.Object.GetUID()) {
+			return false, false
+		}
+		delete(u.live, ref)
+		u.notify()
+		return true, true
+	}
+	rv := resourceVersion(ev.Object.GetResourceVersion())
+	if old != nil && old.Exists && rv != 0 && rv <= old.rv {
+		old.epoch = max(old.epoch, ev.Epoch)
+		if old.State != rutter.SyncUnknown {
+			return false, false
+		}
+	}
+	x := newEntry(ev.GVK, ev.Epoch, ev.Object)
+	e.judge(u, ref, old, &x, ev.Object)
+	u.live[ref] = &x
+	same := old != nil && old.State == x.State && old.Health == x.Health && old.Deleting == x.Deleting && old.Exists
+	if same && x.State == rutter.Synced {
+		return false, false
+	}
+	u.notify()
+	return x.State != rutter.Synced && u.desired != nil || u.cascade != nil, !same
+}
+
+// judge gives x its state by comparing obj with what Git declares; u.mu is held.
+func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructured.Unstructured) {
+	if u.desired == nil {
+		x.State, x.Reason = rutter.SyncUnknown, "not compared yet"
+		return
+	}
+	i, declared := u.desired.index[ref]
+	if !declared {
+		x.State, x.Reason = rutter.OutOfSync, "not declared"
+		return
+	}
+	d := u.desired.objects[i]
+	if d.gvk != x.gvk {
+		x.State, x.Reason = rutter.SyncUnknown, "seen in version "+x.gvk.Version
+		return
+	}
+	x.DesiredHash = d.Hash
+	if other := e.foreign(u, obj); other != "" {
+		x.foreign = true
+		x.State, x.Reason = rutter.OutOfSync, fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, other, u.unit.Instance)
+		return
+	}
+	owned, ok := compare.OwnedHash(obj, rutter.FieldManager)
+	if ok && old != nil && old.DesiredHash == d.Hash && old.OwnedHash == owned && old.State == rutter.Synced {
+		x.State, x.OwnedHash = rutter.Synced, owned
+		return
+	}
+	want, err := e.object(u.unit, u.desired, i)
+	if err != nil {
+		x.State, x.Reason = rutter.SyncUnknown, err.Error()
+		return
+	}
+	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Ignore: u.unit.Ignore})
+	if res.Equal {
+		x.State, x.OwnedHash = rutter.Synced, owned
+		return
+	}
+	x.State, x.Diffs, x.suspect, x.Reason = rutter.OutOfSync, res.Diffs, true, "differs"
+}
+
+// Listed implements rutter.LiveSink: what a new listing did not show is gone.
+func (e *Engine) Listed(server string, gvk rutter.GVK, epoch int64) {
+	for _, u := range e.at(server) {
+		u.mu.Lock()
+		gone := false
+		uses := u.desired == nil
+		for ref, x := range u.live {
+			if x.gvk == gvk {
+				uses = true
+				if x.epoch < epoch && x.Exists {
+					delete(u.live, ref)
+					gone = true
+				}
+			}
+		}
+		uses = uses || u.desired.uses(gvk)
+		if gone {
+			u.notify()
+		}
+		id := u.unit.ID
+		u.mu.Unlock()
+		if uses {
+			e.queue.add(id)
+		}
+	}
+}
+
+func (d *desired) uses(gvk rutter.GVK) bool {
+	for i := range d.objects {
+		if d.objects[i].gvk == gvk {
+			return true
+		}
+	}
+	return false
+}
+
+// at returns the units of a cluster.
+func (e *Engine) at(server string) []*state {
+	units := e.all()
+	return slices.DeleteFunc(units, func(u *state) bool {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		return u.server != server
+	})
+}
+
+// Tainted implements rutter.LiveSink: a kind that cannot be watched is Unknown.
+func (e *Engine) Tainted(server string, gvk rutter.GVK, err error) {
+	e.reachMu.Lock()
+	key := kindKey{server, gvk}
+	_, was := e.tainted[key]
+	if err == nil {
+		delete(e.tainted, key)
+	} else {
+		e.tainted[key] = err
+	}
+	e.reachMu.Unlock()
+	if was == (err != nil) {
+		return
+	}
+	for _, u := range e.at(server) {
+		u.mu.Lock()
+		uses := u.desired != nil && u.desired.uses(gvk)
+		if uses && err == nil && u.desired.lacks(gvk) {
+			u.desiredStale()
+			u.attempted = "" // the kind has appeared: what failed for its lack is tried again
+		}
+		id := u.unit.ID
+		u.mu.Unlock()
+		if uses {
+			e.queue.add(id)
+		}
+	}
+}
+
+// lacks reports whether d holds objects of a kind that was not served.
+func (d *desired) lacks(gvk rutter.GVK) bool {
+	return slices.ContainsFunc(d.objects, func(o desiredObject) bool { return o.KindMissing && o.gvk == gvk })
+}
+
+// Reachable implements rutter.LiveSink.
+func (e *Engine) Reachable(server string, err error) {
+	e.reachMu.Lock()
+	if err == nil {
+		delete(e.unreachable, server)
+	} else if _, down := e.unreachable[server]; !down {
+		e.unreachable[server] = outage{err: err, since: e.now()}
+	}
+	e.reachMu.Unlock()
+	for _, u := range e.at(server) {
+		e.queue.add(u.id())
+	}
+}
+
+func (u *state) id() rutter.UnitID {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.unit.ID
+}
+
+func (e *Engine) outage(server string) (outage, bool) {
+	e.reachMu.Lock()
+	defer e.reachMu.Unlock()
+	o, down := e.unreachable[server]
+	return o, down
+}
+
+func (e *Engine) taint(server string, gvk rutter.GVK) error {
+	e.reachMu.Lock()
+	defer e.reachMu.Unlock()
+	return e.tainted[kindKey{server, gvk}]
+}

@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/apply"
+	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+type desiredUnstructured = *unstructured.Unstructured
+
+// started is an operation that is about to run.
+type started struct {
+	ctx context.Context //nolint:containedctx // handed to the goroutine that is started with it
+	*operation
+	desired *desired
+}
+
+// begin records a new operation; u.mu is held.
+func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) started {
+	opCtx, cancel := context.WithCancel(ctx)
+	op := &operation{cancel: cancel, key: u.desired.key, report: rutter.OperationReport{
+		Request: req, Phase: rutter.OperationRunning, StartedAt: e.now(), Revisions: u.desired.revisions,
+		Partial: len(req.Resources) > 0,
+	}}
+	if u.op != nil { // a retry goes on with the operation it retries
+		op.report.RetryCount, op.report.StartedAt = u.op.report.RetryCount, u.op.report.StartedAt
+	}
+	u.op = op
+	e.stats.Syncs.Add(1)
+	return started{ctx: opCtx, operation: op, desired: u.desired}
+}
+
+// operate carries out one operation and settles what becomes of it.
+func (e *Engine) operate(ctx context.Context, u *state, c rutter.Cluster, op *operation, d *desired) {
+	defer op.cancel()
+	u.mu.Lock()
+	unit := u.unit
+	u.mu.Unlock()
+	results, err := e.carryOut(ctx, u, c, unit, op, d)
+	e.settleOperation(ctx, u, op, d, results, err)
+}
+
+func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, op *operation, d *desired) ([]rutter.StepResult, error) {
+	req := op.report.Request
+	if req.Revision != "" && !slices.Contains(d.revisions, req.Revision) {
+		var err error
+		if d, err = e.renderAt(ctx, u, unit, c, req.Revision); err != nil {
+			return nil, err
+		}
+		u.mu.Lock()
+		op.report.Revisions = d.revisions
+		u.mu.Unlock()
+	}
+	namespace, err := e.ensureNamespace(ctx, c, unit, d, op)
+	if err != nil {
+		return namespace, err
+	}
+	u.mu.Lock()
+	p := plan.Compute(u.planInput(d, req))
+	if req.SelfHeal {
+		for _, ref := range req.Resources {
+			u.heals.note(ref, e.now())
+		}
+		e.stats.Heals.Add(int64(len(req.Resources)))
+	}
+	u.mu.Unlock()
+	if p.Refusal != "" {
+		return nil, rutter.Errorf(rutter.CodeForbidden, "%s", p.Refusal)
+	}
+	if r := refusals(p); len(r) > 0 {
+		return r, rutter.Errorf(rutter.CodeForbidden, "one or more synchronization tasks are not valid: %s: %s", r[0].Ref, r[0].Message)
+	}
+	if err := e.shared(u, unit, d); err != nil {
+		return nil, err
+	}
+	out := apply.Run(ctx, apply.Task{
+		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d}, Propagation: unit.Policy.Propagation,
+		Force: req.Force, DryRun: req.DryRun, Slots: e.slots,
+		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
+		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
+		Progress: func(m string) {
+			u.mu.Lock()
+			op.report.Message = m
+			u.mu.Unlock()
+			e.opts.Changed(unit.ID, false)
+		},
+		Superseded: func() bool {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			return op.superseded && !op.report.Partial
+		},
+	})
+	return slices.Concat(namespace, out.Results, skippedPrunes(p)), out.Err
+}
+
+// toSend is the object as it goes out. With ignored fields the live values are
+// kept (RespectIgnoreDifferences): a field that is not ours to decide is not sent.
+func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
+	want, err := e.object(unit, d, i)
+	if err != nil || len(unit.Ignore) == 0 || !unit.Policy.HasOption("RespectIgnoreDifferences=true") {
+		return want, err
+	}
+	u.mu.Lock()
+	x := u.live[d.objects[i].Ref]
+	exists := x != nil && x.Exists
+	u.mu.Unlock()
+	if !exists {
+		return want, nil
+	}
+	live, err := c.Get(ctx, d.objects[i].gvk, want.GetNamespace(), want.GetName())
+	if rutter.CodeOf(err) == rutter.CodeNotFound {
+		return want, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the live object for its ignored fields: %w", err)
+	}
+	return compare.Respect(want, live, unit.Ignore), nil
+}
+
+// renderAt renders the unit's sources at another revision, for one sync.
+func (e *Engine) renderAt(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, revision string) (*desired, error) {
+	at := unit
+	at.Sources = slices.Clone(unit.Sources)
+	for i := range at.Sources {
+		at.Sources[i].TargetRevision = revision
+	}
+	d, err := e.render(ctx, u, at, c, true)
+	if err != nil {
+		return nil, fmt.Errorf("render at revision %q: %w", revision, err)
+	}
+	return d, nil
+}
+
+// shared is FailOnSharedResource: nothing is written when another unit of this
+// engine declares one of the objects (reference 2.10, scenario B36).
+func (e *Engine) shared(u *state, unit rutter.Unit, d *desired) error {
+	if !unit.Policy.HasOption("FailOnSharedResource=true") {
+		return nil
+	}
+	for i := range d.objects {
+		if other := e.otherClaim(u, d.objects[i].Ref); other != "" {
+			return rutter.Errorf(rutter.CodeConflict, "%s/%s is part of applications %s and %s", d.objects[i].Ref.Kind, d.objects[i].Ref.Name, unit.Instance, other)
+		}
+	}
+	return nil
+}
+
+// settleOperation ends an operation, or lets it wait for its next attempt.
+func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d *desired, results []rutter.StepResult, err error) {
+	u.mu.Lock()
+	r := &op.report
+	r.Results, r.FinishedAt = results, e.now()
+	r.Phase, r.Message = rutter.OperationSucceeded, "successfully synced (all tasks run)"
+	id := u.unit.ID
+	switch {
+	case err == nil:
+	case errors.Is(err, apply.ErrSuperseded):
+		r.Phase, r.Message = rutter.OperationFailed, err.Error()
+	case ctx.Err() != nil:
+		r.Phase, r.Message = rutter.OperationFailed, "Operation terminated"
+	default:
+		r.Phase, r.Message = rutter.OperationFailed, err.Error()
+		if e.retryLater(u, op, err) {
+			u.mu.Unlock()
+			e.opts.Changed(id, false)
+			return
+		}
+	}
+	if r.Request.Automated && !r.Partial && !errors.Is(err, apply.ErrSuperseded) && ctx.Err() == nil {
+		u.attempted = d.key
+	}
+	if u.op == op {
+		u.op = nil
+	}
+	if slices.ContainsFunc(d.objects, func(o desiredObject) bool { return o.KindMissing }) {
+		u.desiredStale() // a kind may be served by now
+	}
+	final := *r
+	u.last = &final
+	u.notify()
+	u.mu.Unlock()
+	e.logOperation(id, final)
+	e.queue.add(id)
+}
+
+// retryLater schedules the next attempt of a failed operation; u.mu is held.
+func (e *Engine) retryLater(u *state, op *operation, err error) bool {
+	limit := op.report.Request.Retry.Limit
+	if op.report.Request.DryRun || limit >= 0 && op.report.RetryCount >= limit {
+		return false
+	}
+	delay := op.report.Request.Retry.Delay(op.report.RetryCount)
+	op.retryAt = e.now().Add(delay)
+	op.report.Phase = rutter.OperationRunning
+	op.report.Message = fmt.Sprintf("%v. Retrying attempt #%d at %s.", err, op.report.RetryCount+1, op.retryAt.Format("3:04PM"))
+	e.queue.addAfter(u.unit.ID, delay)
+	return true
+}
+
+func (e *Engine) logOperation(id rutter.UnitID, r rutter.OperationReport) {
+	applied := 0
+	for _, res := range r.Results {
+		if res.Status == apply.StatusSynced {
+			applied++
+		}
+	}
+	e.opts.Logger.Info("sync ended", "unit", id.String(), "phase", string(r.Phase), "heal", r.Request.SelfHeal,
+		"applied", applied, "took", r.FinishedAt.Sub(r.StartedAt), "message", r.Message)
+}
+
+func refusals(p rutter.Plan) []rutter.StepResult {
+	var out []rutter.StepResult
+	for _, s := range p.Left {
+		if s.Action == rutter.ActionRefuse {
+			out = append(out, rutter.StepResult{Step: s, Status: apply.StatusFailed, Message: s.Reason})
+		}
+	}
+	return out
+}
+
+func skippedPrunes(p rutter.Plan) []rutter.StepResult {
+	var out []rutter.StepResult
+	for _, s := range p.Left {
+		if s.Action == rutter.ActionSkip && s.Index < 0 {
+			out = append(out, rutter.StepResult{Step: s, Status: apply.StatusPruneSkipped, Message: s.Reason})
+		}
+	}
+	return out
+}

@@ -1,0 +1,305 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
+)
+
+// process looks at a unit: observe, decide, act. It runs for one unit at a time
+// and never waits for anything but the ports it asks.
+func (e *Engine) process(ctx context.Context, u *state) {
+	u.mu.Lock()
+	unit, level, deleting := u.unit, u.refresh, u.cascade != nil
+	u.refresh = refreshNone
+	u.mu.Unlock()
+
+	if deleting {
+		e.processCascade(ctx, u, unit)
+		return
+	}
+	if unit.Problem != nil {
+		e.fail(u, unit.Problem)
+		return
+	}
+	c, err := e.opts.Clusters.Lookup(unit.Target)
+	if err != nil {
+		e.fail(u, err)
+		return
+	}
+	e.settleServer(u, c.Info().Server)
+	if _, down := e.outage(c.Info().Server); down && u.hasDesired() && level == refreshNone {
+		e.opts.Changed(unit.ID, false)
+		return
+	}
+	e.renew(ctx, u, unit, c, level)
+	if !e.warmed() {
+		return
+	}
+	if !e.watchAll(u, c) {
+		return // woken by Listed
+	}
+	e.examine(ctx, u, c)
+	e.act(ctx, u, c)
+}
+
+func (u *state) hasDesired() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.desired != nil
+}
+
+// fail records why a unit cannot be looked at; what is live stays.
+func (e *Engine) fail(u *state, err error) {
+	u.mu.Lock()
+	u.problem = err
+	u.compared = e.now()
+	id := u.unit.ID
+	u.mu.Unlock()
+	e.opts.Changed(id, false)
+}
+
+// settleServer binds the live entries to the unit's cluster.
+func (e *Engine) settleServer(u *state, server string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.server == server {
+		return
+	}
+	u.server, u.live = server, map[rutter.Ref]*entry{}
+	u.desiredStale()
+	u.refresh = max(u.refresh, refreshNone)
+	e.adoptStrays(u)
+}
+
+// renew renders when there is a reason to, and keeps the last good desired
+// state when that fails: fail closed, keep what is live.
+func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, level refresh) {
+	u.mu.Lock()
+	needed := level > refreshNone || u.desired == nil || u.desired.stale || u.problem != nil
+	u.mu.Unlock()
+	if !needed {
+		return
+	}
+	d, err := e.render(ctx, u, unit, c, level == refreshLatest)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.compared = e.now()
+	if err != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if u.problem == nil || u.problem.Error() != err.Error() {
+			e.opts.Logger.Warn("cannot render", "unit", unit.ID.String(), "err", err)
+		}
+		u.problem = err
+		u.retries++
+		e.queue.addAfter(unit.ID, retryRender(u.retries))
+		return
+	}
+	u.problem, u.retries = nil, 0
+	if u.desired != nil && u.desired.key == d.key && !u.desired.stale {
+		u.desired = d
+		return
+	}
+	e.adoptDesired(u, d)
+}
+
+// adoptDesired makes d what Git declares; u.mu is held. Verdicts of objects
+// whose bytes are the same stay in force.
+func (e *Engine) adoptDesired(u *state, d *desired) {
+	e.unclaim(u, u.desired)
+	e.claim(u, d)
+	u.desired = d
+	for i := range d.objects {
+		o := &d.objects[i]
+		x := u.live[o.Ref]
+		if x == nil || x.DesiredHash == o.Hash || x.State == rutter.SyncUnknown {
+			continue
+		}
+		x.State, x.Reason, x.Diffs, x.suspect = rutter.OutOfSync, "changed in Git", nil, true
+	}
+	for ref, x := range u.live {
+		if _, declared := d.index[ref]; !declared {
+			x.State, x.Reason, x.DesiredHash, x.suspect = rutter.OutOfSync, "not declared", "", false
+		}
+	}
+	if u.op != nil && u.op.key != d.key && !u.op.report.Partial {
+		u.supersede()
+	}
+	u.notify()
+}
+
+// watchAll makes sure that every kind of the unit is watched, and reports
+// whether all of them have been listed (or are known not to be listable).
+func (e *Engine) watchAll(u *state, c rutter.Cluster) bool {
+	u.mu.Lock()
+	kinds := map[rutter.GVK]bool{} // true: must have been listed
+	for _, gvk := range u.unit.KnownKinds {
+		kinds[gvk] = true
+	}
+	if u.desired != nil {
+		for i := range u.desired.objects {
+			kinds[u.desired.objects[i].gvk] = !u.desired.objects[i].KindMissing
+		}
+	}
+	u.mu.Unlock()
+	ready := true
+	for gvk, served := range kinds {
+		c.Watch(gvk)
+		if served && !c.Synced(gvk) && e.taint(c.Info().Server, gvk) == nil {
+			ready = false
+		}
+	}
+	if _, down := e.outage(c.Info().Server); down {
+		return true
+	}
+	return ready
+}
+
+// examine looks at what has no verdict yet. Objects that an automated sync is
+// about to send anyway are not looked at first: the server's answer tells.
+func (e *Engine) examine(ctx context.Context, u *state, c rutter.Cluster) {
+	u.mu.Lock()
+	d, unit := u.desired, u.unit
+	if d == nil || u.problem != nil || e.isDown(u.server) {
+		u.mu.Unlock()
+		return
+	}
+	willSend := e.willSend(u)
+	var look, predict []int
+	for i := range d.objects {
+		o := &d.objects[i]
+		if o.Meta.IsHook || o.Meta.Skip || o.KindMissing || o.Refused != "" || e.taint(u.server, o.gvk) != nil {
+			continue
+		}
+		switch x := u.live[o.Ref]; {
+		case x == nil && !willSend, x != nil && x.State == rutter.SyncUnknown:
+			look = append(look, i)
+		case x != nil && x.suspect && !willSend:
+			predict = append(predict, i)
+		}
+	}
+	u.mu.Unlock()
+	for _, i := range look {
+		if e.look(ctx, u, c, d, i) && !willSend {
+			predict = append(predict, i)
+		}
+	}
+	for _, i := range predict {
+		e.predict(ctx, u, c, unit, d, i)
+	}
+}
+
+// willSend reports whether an automated sync follows; u.mu is held.
+func (e *Engine) willSend(u *state) bool {
+	p := u.unit.Policy
+	if !p.Automated {
+		return u.request != nil && !u.request.DryRun
+	}
+	return u.attempted != u.desired.key || p.SelfHeal
+}
+
+// look reads one object that the watch has not shown, or not in a state that
+// could be judged. It reports whether the object differs as far as is known here.
+func (e *Engine) look(ctx context.Context, u *state, c rutter.Cluster, d *desired, i int) bool {
+	o := d.objects[i]
+	obj, err := c.Get(ctx, o.gvk, o.Ref.Namespace, o.Ref.Name)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.desired != d {
+		return false
+	}
+	switch {
+	case rutter.CodeOf(err) == rutter.CodeNotFound:
+		u.live[o.Ref] = &entry{Verdict: rutter.Verdict{State: rutter.OutOfSync, Reason: "missing", DesiredHash: o.Hash}, gvk: o.gvk}
+		return false
+	case err != nil:
+		u.live[o.Ref] = &entry{Verdict: rutter.Verdict{State: rutter.SyncUnknown, Reason: err.Error(), DesiredHash: o.Hash}, gvk: o.gvk}
+		return false
+	}
+	x := newEntry(o.gvk, 0, obj)
+	e.judge(u, o.Ref, nil, &x, obj)
+	u.live[o.Ref] = &x
+	return x.suspect
+}
+
+// predict asks the server what sending the object would change, which settles
+// what a local comparison could not: defaults, webhooks, conversion.
+func (e *Engine) predict(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, d *desired, i int) {
+	o := d.objects[i]
+	want, err := e.object(unit, d, i)
+	if err == nil {
+		e.stats.DryRuns.Add(1)
+		err = e.settle(ctx, u, c, unit, o, want)
+	}
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if x := u.live[o.Ref]; x != nil {
+		x.State, x.Reason = rutter.SyncUnknown, fmt.Sprintf("compare on the server: %v", err)
+	}
+}
+
+func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, o desiredObject, want desiredUnstructured) error {
+	live, err := c.Get(ctx, o.gvk, o.Ref.Namespace, o.Ref.Name)
+	if err != nil {
+		return fmt.Errorf("read the live object: %w", err)
+	}
+	sent := compare.Respect(want, live, unit.Ignore)
+	predicted, err := c.Apply(ctx, sent, rutter.ApplyOptions{DryRun: true})
+	if err != nil {
+		return fmt.Errorf("dry run: %w", err)
+	}
+	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Ignore: unit.Ignore})
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	x := newEntry(o.gvk, 0, live)
+	x.DesiredHash = o.Hash
+	if old := u.live[o.Ref]; old != nil {
+		if old.rv > x.rv {
+			return nil // something newer has been seen meanwhile
+		}
+		x.epoch = old.epoch
+	}
+	x.State, x.Diffs, x.Reason = rutter.OutOfSync, res.Diffs, "differs"
+	if res.Equal {
+		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
+		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager)
+	}
+	u.live[o.Ref] = &x
+	u.notify()
+	return nil
+}
+
+func (e *Engine) isDown(server string) bool {
+	_, down := e.outage(server)
+	return down
+}
+
+// act starts what is due: a manual sync, an automated one, or a repair.
+func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
+	u.mu.Lock()
+	id := u.unit.ID
+	v := decide(u, e.isDown(u.server), e.now())
+	if v.wait > 0 {
+		e.queue.addAfter(id, v.wait)
+	}
+	if v.request == nil {
+		u.mu.Unlock()
+		if !v.running {
+			e.opts.Changed(id, v.minor)
+		}
+		return
+	}
+	op := e.begin(ctx, u, *v.request)
+	u.mu.Unlock()
+	e.wg.Go(func() { e.operate(op.ctx, u, c, op.operation, op.desired) })
+}
+
+const minRetry = 50 * time.Millisecond

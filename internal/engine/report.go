@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/health"
+)
+
+// Report says everything about a unit as of now; false when it is not known.
+func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
+	u := e.unit(id)
+	if u == nil {
+		return rutter.Report{}, false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	r := rutter.Report{ID: id, Sync: rutter.SyncUnknown, Health: rutter.Health{Status: rutter.HealthUnknown},
+		ComparedAt: u.compared, Renders: u.renders, Operation: u.operationReport()}
+	if u.cascade != nil {
+		r.Deleted = u.cascade.done
+		if u.cascade.problem != nil {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: u.cascade.problem.Error()})
+		}
+	}
+	if u.desired != nil {
+		e.reportDesired(u, &r)
+	}
+	if u.problem != nil {
+		r.Sync = rutter.SyncUnknown
+		r.Conditions = append(r.Conditions, problemCondition(u.problem))
+	}
+	if o, down := e.outage(u.server); down && u.server != "" {
+		since := o.since.UTC().Format("2006-01-02T15:04:05Z")
+		r.Sync = rutter.SyncUnknown
+		r.Health = rutter.Health{Status: rutter.HealthUnknown, Message: "Unreachable since " + since}
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondComparison,
+			Message: fmt.Sprintf("cluster %s does not answer since %s: %v", u.server, since, o.err)})
+	}
+	if last := u.last; u.op == nil && last != nil && last.Request.Automated && last.Phase == rutter.OperationFailed && r.Sync != rutter.Synced {
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt: " + last.Message})
+	}
+	return r, true
+}
+
+// problemCondition is the type under which the reference shows a problem.
+func problemCondition(err error) rutter.Condition {
+	t := rutter.CondComparison
+	if rutter.CodeOf(err) == rutter.CodeForbidden {
+		t = rutter.CondInvalidSpec
+	}
+	return rutter.Condition{Type: t, Message: err.Error()}
+}
+
+func (u *state) operationReport() *rutter.OperationReport {
+	switch {
+	case u.op != nil && u.op.key != "":
+		r := u.op.report
+		return &r
+	case u.last != nil:
+		r := *u.last
+		return &r
+	default:
+		return u.unit.Last
+	}
+}
+
+// reportDesired adds resources, the sync state and the health; u.mu is held.
+// Synced is said only when every object has been compared and found equal.
+func (e *Engine) reportDesired(u *state, r *rutter.Report) {
+	d := u.desired
+	r.Revisions, r.SourceTypes, r.Images = d.revisions, d.sourceTypes, d.images
+	r.Conditions = append(r.Conditions, d.conditions...)
+	r.Sync = rutter.Synced
+	var items []health.Item
+	for i := range d.objects {
+		o := &d.objects[i]
+		if o.Meta.IsHook || o.Meta.Skip {
+			continue
+		}
+		res := e.reportOne(u, o)
+		if len(o.Meta.Unsupported) > 0 {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondUnsupported,
+				Message: fmt.Sprintf("%s: sync options %v are not acted on yet", o.Ref, o.Meta.Unsupported)})
+		}
+		if x := u.live[o.Ref]; x != nil && x.foreign {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: x.Reason})
+		}
+		r.Sync = worseSync(r.Sync, res.State)
+		r.Resources = append(r.Resources, res)
+		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: res.Health.Status != rutter.Missing})
+	}
+	for _, x := range u.extras() {
+		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,
+			Wave: x.Meta.Wave, RequiresPruning: true, Reason: "not declared"}
+		if x.Protected != "" {
+			continue
+		}
+		if !x.Meta.IgnoreExtraneous {
+			r.Sync = worseSync(r.Sync, rutter.OutOfSync)
+		}
+		r.Resources = append(r.Resources, res)
+		items = append(items, health.Item{Ref: x.Ref, Health: x.Verdict.Health, Ignore: x.Meta.IgnoreHealth, Exists: true})
+	}
+	slices.SortFunc(r.Resources, func(a, b rutter.ResourceReport) int { return a.Ref.Compare(b.Ref) })
+	r.Health = health.Aggregate(items)
+}
+
+func (e *Engine) reportOne(u *state, o *desiredObject) rutter.ResourceReport {
+	res := rutter.ResourceReport{Ref: o.Ref, Version: o.gvk.Version, Wave: o.Meta.Wave, Origin: o.origin}
+	x := u.live[o.Ref]
+	switch {
+	case o.Refused != "":
+		res.State, res.Reason = rutter.SyncUnknown, o.Refused
+	case o.KindMissing:
+		res.State, res.Reason = rutter.OutOfSync, "WaitingForKind: the cluster does not serve "+o.gvk.Kind+" in "+o.gvk.Group+"/"+o.gvk.Version
+		res.Health.Status = rutter.Missing
+	case e.taint(u.server, o.gvk) != nil:
+		res.State, res.Reason = rutter.SyncUnknown, "KindTainted: "+e.taint(u.server, o.gvk).Error()
+		res.Health.Status = rutter.HealthUnknown
+	case x == nil || !x.Exists && x.State != rutter.SyncUnknown:
+		res.State, res.Reason = rutter.OutOfSync, "missing"
+		res.Health.Status = rutter.Missing
+	default:
+		res.State, res.Reason, res.Diffs, res.Health = x.State, x.Reason, x.Diffs, x.Health
+		if x.State == rutter.Synced && x.DesiredHash != o.Hash {
+			res.State, res.Reason = rutter.OutOfSync, "changed in Git"
+		}
+	}
+	return res
+}
+
+func worseSync(a, b rutter.SyncState) rutter.SyncState {
+	rank := map[rutter.SyncState]int{rutter.Synced: 0, rutter.OutOfSync: 1, rutter.SyncUnknown: 2}
+	if rank[b] > rank[a] {
+		return b
+	}
+	return a
+}
+
+// Reports lists the reports of all units, by id.
+func (e *Engine) Reports() []rutter.Report {
+	var out []rutter.Report
+	for _, u := range e.all() {
+		if r, ok := e.Report(u.id()); ok {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b rutter.Report) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out
+}

@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
+)
+
+// refresh is how much of a unit is looked at again.
+type refresh int
+
+const (
+	refreshNone refresh = iota
+	// refreshKnown renders again at the revisions that are known by now.
+	refreshKnown
+	// refreshLatest asks the remote first.
+	refreshLatest
+)
+
+// state is everything the engine remembers of one unit.
+type state struct {
+	mu   sync.Mutex
+	unit rutter.Unit
+	// hash and instance never change: the value of the marker label, the name in tracking ids.
+	hash     string
+	instance string
+
+	refresh refresh
+	request *rutter.SyncRequest // a manual sync that waits
+	cascade *cascade            // set while the unit is being deleted
+	removed bool
+
+	server  string // key of the cluster the live entries belong to
+	desired *desired
+	problem error // why desired could not be computed anew; desired is then the last good one
+	retries int   // failed renders in a row
+
+	live    map[rutter.Ref]*entry
+	changed chan struct{} // closed and replaced at every change of live or of desired
+
+	op        *operation
+	last      *rutter.OperationReport
+	attempted string // desired.key of the last automated attempt
+	heals     healLog
+
+	compared time.Time
+	renders  int64
+}
+
+// entry is the memory of one live object.
+type entry struct {
+	rutter.Verdict
+	gvk   rutter.GVK
+	rv    uint64
+	epoch int64
+	meta  plan.Meta
+	// suspect is true when only a local comparison says that it differs.
+	suspect bool
+	// foreign is true while the object carries the mark of another unit that
+	// declares it too; it is shown, and not fought over.
+	foreign bool
+}
+
+// operation is a sync in progress.
+type operation struct {
+	report     rutter.OperationReport
+	key        string // desired.key it works for
+	cancel     context.CancelFunc
+	superseded bool
+	retryAt    time.Time
+}
+
+// cascade is a deletion in progress.
+type cascade struct {
+	propagation string
+	done        bool
+	problem     error
+}
+
+// notify wakes everybody who waits for a change of the unit; u.mu is held.
+func (u *state) notify() {
+	close(u.changed)
+	u.changed = make(chan struct{})
+}
+
+// supersede asks a running operation to end at its next safe point; u.mu is held.
+func (u *state) supersede() {
+	if u.op != nil {
+		u.op.superseded = true
+		u.notify()
+	}
+}
+
+func resourceVersion(s string) uint64 {
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0 // not comparable: every event is taken as newer
+	}
+	return n
+}
+
+// healWindow and healBurst bound how often one object is put back at once:
+// after healBurst repairs within healWindow somebody fights for it, and each
+// further repair waits longer (factor 3 from 2 s to 5 min, as reference 2.12).
+const (
+	healWindow = time.Minute
+	healBurst  = 30
+	healMax    = 5 * time.Minute
+)
+
+// healLog remembers the recent repairs of a unit by object.
+type healLog map[rutter.Ref]*heals
+
+type heals struct {
+	recent   []time.Time
+	pauses   int
+	allowed  time.Time
+	lastHeal time.Time
+}
+
+// wait returns how long the next repair of ref must wait.
+func (h healLog) wait(ref rutter.Ref, now time.Time) time.Duration {
+	if x := h[ref]; x != nil {
+		return max(0, x.allowed.Sub(now))
+	}
+	return 0
+}
+
+// note records a repair at now.
+func (h healLog) note(ref rutter.Ref, now time.Time) {
+	x := h[ref]
+	if x == nil {
+		x = &heals{}
+		h[ref] = x
+	}
+	if now.Sub(x.lastHeal) > 2*healMax {
+		x.pauses = 0
+	}
+	x.lastHeal = now
+	keep := x.recent[:0]
+	for _, t := range x.recent {
+		if now.Sub(t) < healWindow {
+			keep = append(keep, t)
+		}
+	}
+	x.recent = append(keep, now)
+	if len(x.recent) < healBurst {
+		return
+	}
+	pause := 2 * time.Second
+	for range x.pauses {
+		pause = min(3*pause, healMax)
+	}
+	x.pauses++
+	x.allowed = now.Add(pause)
+}

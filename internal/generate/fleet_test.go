@@ -209,3 +209,12 @@ func BenchmarkThousand(b *testing.B) {
 		}
 	}
 }
+
+func TestDirectoryPatternsThatCannotMatch(t *testing.T) {
+	for _, pattern := range []string{"/apps/*", "./apps/*", "apps/*/"} {
+		res := generate.Generate(setOf(t, withTemplate("- git: {repoURL: https://git.example.com/fleet, directories: [{path: '"+pattern+"'}]}", "{{path}}", "x")), monorepo())
+		if len(res.Elements) != 0 || len(res.Warnings) != 1 || !strings.Contains(res.Warnings[0], `as "apps/*"`) {
+			t.Errorf("%q finds nothing in the reference, which must be said: %v %v", pattern, res.Elements, res.Warnings)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -18,6 +19,10 @@ func (ev *evaluator) gitDirectories(n node, tree rutter.Snapshot) outcome {
 	for i, d := range g.Directories {
 		if _, err := path.Match(d.Path, ""); err != nil {
 			return failure(rutter.CodeInvalid, "%s.directories[%d].path: %q is not a glob: %w", n.producer(), i, d.Path, err)
+		}
+		if !d.Exclude && !isTemplate(d.Path) && path.Clean("/"+d.Path) != "/"+d.Path {
+			ev.warn(fmt.Sprintf("%s.directories[%d].path: %q can match no directory; write it relative to the root, as %q",
+				n.producer(), i, d.Path, strings.TrimPrefix(path.Clean("/"+d.Path), "/")))
 		}
 	}
 	dirs, err := matchDirectories(tree, g.Directories)

@@ -19,8 +19,12 @@ type filePattern struct {
 	base string
 }
 
-// errPathspecMagic is why patterns that begin with a colon are refused.
-var errPathspecMagic = errors.New("pathspec magic (a leading ':') is not acted on; use exclude: true or a plain pattern")
+// Why git would refuse a pattern too, or give it a meaning that is not acted on.
+var (
+	errPatternEmpty  = errors.New("is empty")
+	errPatternRooted = errors.New("begins with a slash; patterns are relative to the root of the repository")
+	errPathspecMagic = errors.New("pathspec magic (a leading ':') is not acted on; use exclude: true or a plain pattern")
+)
 
 // newFilePattern compiles a pattern; segments chooses the newer globbing.
 func newFilePattern(pattern string, segments bool) (filePattern, error) {
@@ -31,10 +35,19 @@ func newFilePattern(pattern string, segments bool) (filePattern, error) {
 		base, _ := doublestar.SplitPattern(pattern)
 		return filePattern{pattern: pattern, segments: true, base: path.Clean(base)}, nil
 	}
-	if strings.HasPrefix(pattern, ":") {
+	switch {
+	case pattern == "":
+		return filePattern{}, errPatternEmpty
+	case pattern[0] == '/':
+		return filePattern{}, errPatternRooted
+	case pattern[0] == ':':
 		return filePattern{}, errPathspecMagic
 	}
-	return filePattern{pattern: pattern, base: pathspecBase(pattern)}, nil
+	clean := path.Clean(pattern)
+	if strings.HasSuffix(pattern, "/") && clean != "." {
+		clean += "/"
+	}
+	return filePattern{pattern: clean, base: pathspecBase(clean)}, nil
 }
 
 // pathspecBase is the longest directory that the pattern names literally.
@@ -63,10 +76,7 @@ func (p filePattern) matches(file string) bool {
 		return ok && err == nil
 	}
 	dir := strings.TrimSuffix(p.pattern, "/")
-	if dir == "" || dir == "." || file == p.pattern || strings.HasPrefix(file, dir+"/") {
-		return p.pattern != "" && p.pattern != "/"
-	}
-	return wildmatch(p.pattern, file)
+	return dir == "." || file == p.pattern || strings.HasPrefix(file, dir+"/") || wildmatch(p.pattern, file)
 }
 
 // wildmatch matches as git does for pathspecs: * is any text and ? any

@@ -38,6 +38,37 @@ func TestWildmatch(t *testing.T) {
 	}
 }
 
+func TestFilePattern(t *testing.T) {
+	for _, tc := range []struct {
+		pattern, file, reason string
+		want                  bool
+	}{
+		{"a", "a/b/c.yaml", "the name of a directory selects all in it", true},
+		{"a/", "a/b/c.yaml", "with a slash too", true},
+		{"a", "ab", "but not what begins like it", false},
+		{".", "x/y", "the root is a directory", true},
+		{"./a//b", "a/b/c.yaml", "paths are cleaned as git does", true},
+		{"c.yaml", "a/c.yaml", "a plain name is a path from the root", false},
+		{"*/c.yaml", ".h/c.yaml", "hidden directories are searched", true},
+	} {
+		p, err := newFilePattern(tc.pattern, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.matches(tc.file); got != tc.want {
+			t.Errorf("%q, %q: %v, but %s", tc.pattern, tc.file, got, tc.reason)
+		}
+	}
+	for _, pattern := range []string{"", "/a", ":(exclude)a"} {
+		if _, err := newFilePattern(pattern, false); err == nil {
+			t.Errorf("%q is accepted", pattern)
+		}
+	}
+	if _, err := newFilePattern("a/[", true); err == nil {
+		t.Error("a class that does not end is accepted")
+	}
+}
+
 // FuzzWildmatch compares with path.Match, which has the same meaning for names
 // without slashes and patterns without the extensions.
 func FuzzWildmatch(f *testing.F) {

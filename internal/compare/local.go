@@ -200,10 +200,10 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip pointers) {
 
 // atomicMap reports whether an apply would replace a map as a whole.
 func (w *localWalk) atomicMap(d map[string]any, n node) bool {
-	if len(w.at) <= 1 {
-		return false // the root and its metadata are never atomic
-	}
 	field, parent := w.field()
+	if len(w.at) == 0 || len(w.at) == 1 && field == "metadata" {
+		return false
+	}
 	if parent == "metadata" && (field == "labels" || field == "annotations") {
 		return false
 	}

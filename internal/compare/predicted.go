@@ -46,7 +46,6 @@ func (w *predictedWalk) compare(c place, skip pointers) {
 	if !c.after.exists && !c.before.exists {
 		return // nothing here is or was ours
 	}
-	c.hasP, c.hasL = c.hasP && c.p != nil, c.hasL && c.l != nil
 	switch {
 	case !c.hasP && !c.hasL:
 		return

@@ -1,0 +1,44 @@
+package compare_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	rutter "github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
+)
+
+// doubts are where Local can't know without the schema and leaves the answer
+// to the server's dry run: defaults inside lists that are replaced as a whole.
+var doubts = map[string][]string{
+	"widget":     {".spec.items[0].b"},
+	"limitrange": {".spec.limits[0].defaultRequest.cpu"},
+}
+
+// What was applied and read back is equal in every way that we can ask
+// (scenarios B22 and B23): defaults, allocated fields, quantities, dropped
+// empties, folded Secrets and claim templates are no drift.
+func TestConverged(t *testing.T) {
+	t.Parallel()
+	for _, s := range samples(t) {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			want, doubt := doubts[s.name]
+			if got := paths(compare.Local(s.desired, s.live, ours)); !cmp.Equal(got, append([]string{}, want...)) {
+				t.Errorf("Local (doubt %v): %v, want %v", doubt, got, want)
+			}
+			if r := compare.Predicted(s.predicted, s.live, ours); !r.Equal {
+				t.Errorf("Predicted: %+v", r.Diffs)
+			}
+			if r := compare.Local(s.live, s.live, ours); !r.Equal {
+				t.Errorf("Local of the live object with itself: %+v", r.Diffs)
+			}
+			live, ok := compare.OwnedHash(s.live, rutter.FieldManager, nil)
+			predicted, ok2 := compare.OwnedHash(s.predicted, rutter.FieldManager, nil)
+			if !ok || !ok2 || live != predicted {
+				t.Errorf("OwnedHash: live %q %v, predicted %q %v", live, ok, predicted, ok2)
+			}
+		})
+	}
+}

@@ -41,7 +41,7 @@ func templateFuncs() template.FuncMap {
 // of what they are given.
 func boundFuncs(funcs template.FuncMap) {
 	funcs["repeat"] = func(count int, text string) (string, error) {
-		if count < 0 || count*max(len(text), 1) > maxText {
+		if count < 0 || count > maxText || count*len(text) > maxText {
 			return "", tooLarge("repeat")
 		}
 		return strings.Repeat(text, count), nil
@@ -83,9 +83,6 @@ func sign(n int) int {
 // steps are the numbers from start towards stop, which is not included.
 func steps(start, stop, step int) ([]int, error) {
 	out := []int{}
-	if step == 0 || (stop-start)*step <= 0 && stop != start && sign(stop-start) != sign(step) {
-		return out, nil
-	}
 	for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
 		if len(out) == maxSteps {
 			return nil, tooLarge("until")

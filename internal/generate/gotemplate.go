@@ -17,6 +17,7 @@ const (
 	funcLookup = "_rutterLookup"
 	funcBound  = "_rutterBound"
 	funcStep   = "_rutterStep"
+	funcCostly = "_rutterCostly"
 )
 
 // noValue is what a Go template prints for what does not exist.
@@ -35,8 +36,9 @@ type goEngine struct {
 func newGoEngine(options []string) *goEngine {
 	e := &goEngine{options: options, funcs: templateFuncs(), parsed: map[string]*template.Template{}}
 	e.funcs[funcLookup] = lookup
-	e.funcs[funcBound] = bound
+	e.funcs[funcBound] = e.bound
 	e.funcs[funcStep] = e.step
+	e.funcs[funcCostly] = e.costly
 	return e
 }
 
@@ -87,12 +89,34 @@ func (e *goEngine) parse(text string) (*template.Template, error) {
 	return t, nil
 }
 
-// step is called by every turn of a loop and every call of a template.
-func (e *goEngine) step() (string, error) {
-	if e.left--; e.left < 0 {
-		return "", rutter.Errorf(rutter.CodeInvalid, "the template takes more than %d steps", maxSteps)
+// spend takes steps off what the rendering may still do.
+func (e *goEngine) spend(steps int) error {
+	if e.left -= steps; e.left < 0 {
+		return rutter.Errorf(rutter.CodeInvalid, "the template takes more than %d steps", maxSteps)
 	}
-	return "", nil
+	return nil
+}
+
+// step is called by every turn of a loop and every call of a template.
+func (e *goEngine) step() (string, error) { return "", e.spend(1) }
+
+// costly passes on the value of a function that takes long by design, such as
+// one that makes a key: twenty of them are as much as a million turns.
+func (e *goEngine) costly(value any) (any, error) { return value, e.spend(maxSteps / 20) }
+
+// bound passes a value on unless it has grown too large. Large values cost
+// steps, as whatever is done with them takes its time.
+func (e *goEngine) bound(value any) (any, error) {
+	rv := reflect.ValueOf(value)
+	switch rv.Kind() {
+	case reflect.String, reflect.Slice, reflect.Map:
+		if rv.Len() > maxText {
+			return nil, tooLarge("the template")
+		}
+		return value, e.spend(rv.Len() / 1024)
+	default:
+		return value, nil
+	}
 }
 
 // lookup follows keys through maps and answers nil for what is missing, so
@@ -110,19 +134,6 @@ func lookup(value any, keys ...string) any {
 		value = item.Interface()
 	}
 	return value
-}
-
-// bound passes a value on unless it has grown too large.
-func bound(value any) (any, error) {
-	rv := reflect.ValueOf(value)
-	switch rv.Kind() {
-	case reflect.String, reflect.Slice, reflect.Map:
-		if rv.Len() > maxText {
-			return nil, tooLarge("the template")
-		}
-	default:
-	}
-	return value, nil
 }
 
 // boundedWriter refuses to grow beyond maxText.

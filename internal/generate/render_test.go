@@ -98,6 +98,9 @@ func TestTemplatesEnd(t *testing.T) {
 		"recursion":            `{{define "r"}}{{template "r" .}}{{template "r" .}}{{end}}{{template "r" .}}`,
 		"output":               `{{range 900000}}aaaaaaaaaa{{end}}`,
 		"replace":              `{{$x := repeat 1000 "a"}}{{range 9}}{{$x = replace "a" $x $x}}{{end}}`,
+		"slow functions":       `{{range 1000}}{{$x := bcrypt "x"}}{{end}}`,
+		"work on large values": `{{$x := repeat 1000000 "a"}}{{range 900000}}{{$y := upper $x}}{{end}}`,
+		"overflow":             `{{repeat 9223372036854775807 "xx"}}`,
 		"exponential template": exponential(40),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,9 @@ func (r *rewriter) pipe(p *parse.PipeNode) {
 	if p == nil {
 		return
 	}
+	costly := false
 	for i, cmd := range p.Cmds {
+		costly = costly || isCostly(cmd.Args[0])
 		for j, arg := range cmd.Args {
 			switch a := arg.(type) {
 			case *parse.PipeNode:
@@ -75,6 +77,24 @@ func (r *rewriter) pipe(p *parse.PipeNode) {
 	}
 	if computes(p) {
 		p.Cmds = append(p.Cmds, r.command(p.Pos, funcBound))
+	}
+	if costly {
+		p.Cmds = append(p.Cmds, r.command(p.Pos, funcCostly))
+	}
+}
+
+// isCostly reports whether a function makes keys or slow hashes.
+func isCostly(n parse.Node) bool {
+	id, ok := n.(*parse.IdentifierNode)
+	if !ok {
+		return false
+	}
+	switch id.Ident {
+	case "genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey",
+		"genSignedCert", "genSignedCertWithKey", "derivePassword", "bcrypt", "htpasswd":
+		return true
+	default:
+		return false
 	}
 }
 

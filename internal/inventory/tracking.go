@@ -1,0 +1,45 @@
+// Package inventory reads and writes the marks by which an object is known to
+// belong to an application. PURE ring. The formats are other people's
+// compatibility contracts; tests pin them.
+package inventory
+
+import (
+	"strings"
+
+	"github.com/rutterhq/rutter"
+)
+
+// TrackingID is Argo CD's tracking annotation (reference 2.11):
+// instance:group/kind:namespace/name. A cluster-scoped object carries the
+// destination's namespace.
+func TrackingID(instance string, ref rutter.Ref, destNamespace string) string {
+	ns := ref.Namespace
+	if ns == "" {
+		ns = destNamespace
+	}
+	return instance + ":" + ref.Group + "/" + ref.Kind + ":" + ns + "/" + ref.Name
+}
+
+// ParseTrackingID is the inverse; ok is false when s is not a tracking id.
+func ParseTrackingID(s string) (instance string, ref rutter.Ref, ok bool) {
+	parts := strings.SplitN(s, ":", 3)
+	if len(parts) != 3 || parts[0] == "" || strings.Count(parts[1], "/") != 1 {
+		return "", rutter.Ref{}, false
+	}
+	// Names of RBAC objects may hold colons and slashes are not allowed in any name.
+	if strings.Count(parts[2], "/") != 1 {
+		return "", rutter.Ref{}, false
+	}
+	ref.Group, ref.Kind, _ = strings.Cut(parts[1], "/")
+	ref.Namespace, ref.Name, _ = strings.Cut(parts[2], "/")
+	return parts[0], ref, true
+}
+
+// Matches reports whether the tracking annotation of the live object ref names
+// that very object as one of instance. A copied annotation names another
+// object. The namespace is not compared where the object has none.
+func Matches(tracking, instance string, ref rutter.Ref) bool {
+	i, tracked, ok := ParseTrackingID(tracking)
+	return ok && i == instance && tracked.Group == ref.Group && tracked.Kind == ref.Kind && tracked.Name == ref.Name &&
+		(ref.Namespace == "" || tracked.Namespace == ref.Namespace)
+}

@@ -5,8 +5,8 @@ package compare
 // it best; the names of the built-in lists are the fallback, and a list of a
 // custom resource that we never applied is taken as whole, which is stricter.
 func (w *localWalk) shape(d []any, n node) (keys []string, set bool) {
-	if w.secret && (len(w.at) == 0 || w.at[0].name != "metadata") {
-		return nil, false // no value of a Secret may become a part of a path
+	if w.hidden() {
+		return nil, false
 	}
 	if n.leaf() {
 		return nil, false
@@ -25,6 +25,12 @@ func (w *localWalk) shape(d []any, n node) (keys []string, set bool) {
 		return builtinKeys(w.kind, field, parent, d), false
 	}
 	return nil, false
+}
+
+// hidden reports whether values at the current place must not become a part of
+// a path, because they are those of a Secret.
+func (w *localWalk) hidden() bool {
+	return w.secret && (len(w.at) == 0 || w.at[0].name != "metadata")
 }
 
 func (w *localWalk) list(d, l []any, n node, skip pointers) {

@@ -35,11 +35,13 @@ func Local(desired, live *unstructured.Unstructured, opts Options) Result {
 	return f.result(live)
 }
 
+// objectOf stands for a whole object in a difference: all of it would be long,
+// and a Secret.
 func objectOf(u *unstructured.Unstructured) any {
 	if u == nil {
 		return nil
 	}
-	return u.Object
+	return map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind()}
 }
 
 // localWalk compares declared values with live ones. In every method d is the

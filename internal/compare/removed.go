@@ -64,7 +64,11 @@ func (w *localWalk) removedElem(key string, d, l any, n node, skip pointers) {
 		return
 	}
 	elem, _ := ll[at].(map[string]any)
-	w.push(step{kind: stepKeyed, elem: elem, keys: keyNames(key)})
+	if w.hidden() {
+		w.push(step{kind: stepIndex, index: at})
+	} else {
+		w.push(step{kind: stepKeyed, elem: elem, keys: keyNames(key)})
+	}
 	defer w.pop()
 	dl, _ := d.([]any)
 	declared := findKeyed(dl, want)
@@ -94,7 +98,11 @@ func (w *localWalk) removedValue(text string, d, l any, skip pointers) {
 		if _, hit := skip.index(i); hit || indexOf(dl, v) >= 0 {
 			return
 		}
-		w.push(step{kind: stepValue, value: v})
+		if w.hidden() {
+			w.push(step{kind: stepIndex, index: i})
+		} else {
+			w.push(step{kind: stepValue, value: v})
+		}
 		w.add(nil, false, v, true)
 		w.pop()
 		return

@@ -11,7 +11,7 @@ import (
 
 const (
 	hookFinalizer = "argocd.argoproj.io/hook-finalizer"
-	// kindless stands for the version of a kind that is assessed in every version.
+	// anyVersion is for kinds that are read alike in every version.
 	anyVersion = ""
 )
 

@@ -231,7 +231,7 @@ func decorate(obj *unstructured.Unstructured, unit rutter.Unit, namespaced bool)
 	}
 	annotations[rutter.AnnotationTracking] = inventory.TrackingID(unit.Instance, rutter.RefOf(full), unit.Target.Namespace)
 	full.SetAnnotations(annotations)
-	return full
+	return compare.FoldSecret(full)
 }
 
 // object loads a desired object from the store, as it is sent.

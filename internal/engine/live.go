@@ -30,9 +30,9 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	o := &l.d.objects[step.Index]
 	x := newEntry(o.gvk, 0, obj)
 	x.State, x.DesiredHash = rutter.Synced, o.Hash
-	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager)
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
+	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.u.unit.Ignore)
 	if old := l.u.live[ref]; old != nil {
 		x.epoch = old.epoch
 		if old.Exists && old.rv > x.rv && old.UID == x.UID {

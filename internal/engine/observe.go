@@ -170,7 +170,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		x.State, x.Reason = rutter.OutOfSync, fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, other, u.unit.Instance)
 		return
 	}
-	owned, ok := compare.OwnedHash(obj, rutter.FieldManager)
+	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.unit.Ignore)
 	if ok && old != nil && old.DesiredHash == d.Hash && old.OwnedHash == owned && old.State == rutter.Synced {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return

@@ -101,11 +101,13 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	return slices.Concat(namespace, out.Results, skippedPrunes(p)), out.Err
 }
 
-// toSend is the object as it goes out. With ignored fields the live values are
-// kept (RespectIgnoreDifferences): a field that is not ours to decide is not sent.
+// toSend is the object as it goes out. A field that is ignored keeps its live
+// value when the object is sent for another reason: it is not ours to decide.
+// The reference does so only with RespectIgnoreDifferences=true, and otherwise
+// undoes what it was told to ignore.
 func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
 	want, err := e.object(unit, d, i)
-	if err != nil || len(unit.Ignore) == 0 || !unit.Policy.HasOption("RespectIgnoreDifferences=true") {
+	if err != nil || len(unit.Ignore) == 0 {
 		return want, err
 	}
 	u.mu.Lock()

@@ -270,7 +270,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	x.State, x.Diffs, x.Reason = rutter.OutOfSync, res.Diffs, "differs"
 	if res.Equal {
 		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
-		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager)
+		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, unit.Ignore)
 	}
 	u.live[o.Ref] = &x
 	u.notify()

@@ -90,7 +90,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		}
 		r.Sync = worseSync(r.Sync, res.State)
 		r.Resources = append(r.Resources, res)
-		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: res.Health.Status != rutter.Missing})
+		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: u.live[o.Ref] != nil && u.live[o.Ref].Exists})
 	}
 	for _, x := range u.extras() {
 		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,

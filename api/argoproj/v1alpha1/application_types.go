@@ -37,7 +37,10 @@ type ApplicationList struct {
 // ApplicationSpec is what a user declares.
 type ApplicationSpec struct {
 	// Source is where the manifests are; ignored when Sources is not empty.
-	Source      *ApplicationSource     `json:"source,omitempty"`
+	Source *ApplicationSource `json:"source,omitempty"`
+	// Destination is required; without it the application says so in a condition.
+	//
+	// +optional
 	Destination ApplicationDestination `json:"destination"`
 	// Project is the AppProject that limits the application; empty means default.
 	Project           string                      `json:"project,omitempty"`

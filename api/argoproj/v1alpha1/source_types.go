@@ -8,6 +8,9 @@ import (
 // ApplicationSource is a repository, a place in it, and the tool's options
 // (reference 1.2). At most one of the four tools may be set.
 type ApplicationSource struct {
+	// RepoURL is required; without it the application says so in a condition.
+	//
+	// +optional
 	RepoURL        string                      `json:"repoURL"`
 	Path           string                      `json:"path,omitempty"`
 	TargetRevision string                      `json:"targetRevision,omitempty"`

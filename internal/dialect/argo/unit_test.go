@@ -1,0 +1,258 @@
+package argo_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+)
+
+var config = argo.Config{Namespace: "argocd"}
+
+// app decodes the spec of an Application; head goes before it.
+func app(t *testing.T, spec string) *v1alpha1.Application {
+	t.Helper()
+	manifest := "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: web, namespace: argocd}\n" + spec
+	objs, err := argo.Decode([]byte(manifest), "app.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objs[0].(*v1alpha1.Application)
+}
+
+func noProjects(string) (*v1alpha1.AppProject, bool) { return nil, false }
+
+const plain = "source: {repoURL: https://x/y, path: web}, destination: {name: prod, namespace: web}"
+
+func TestToUnit(t *testing.T) {
+	a := app(t, `
+spec:
+  sources:
+    - repoURL: https://example.com/charts
+      path: charts/web
+      targetRevision: main
+      helm:
+        releaseName: web
+        valueFiles: [$values/prod.yaml]
+        valuesObject: {replicas: 2}
+        parameters: [{name: a, value: b, forceString: true}]
+        fileParameters: [{name: c, path: d}]
+        skipCrds: true
+    - {repoURL: https://example.com/values, ref: values}
+    - repoURL: https://example.com/kustomize
+      path: overlays/prod
+      kustomize:
+        images: [nginx=nginx:1.2]
+        replicas: [{name: web, count: "3"}, {name: api, count: 2}]
+        patches: [{patch: "[]", target: {kind: Deployment}, options: {allowNameChange: true}}]
+    - {repoURL: https://example.com/dir, path: dir, directory: {recurse: true, include: "*.yaml"}}
+  destination: {server: "https://prod:6443/", namespace: web}
+  syncPolicy:
+    automated: {prune: true, selfHeal: true}
+    syncOptions: [CreateNamespace=true, PruneLast=true, ServerSideApply=true, PrunePropagationPolicy=background]
+    retry: {limit: 3, backoff: {duration: "10", factor: 3, maxDuration: 2m}}
+    managedNamespaceMetadata: {labels: {a: b}}
+  ignoreDifferences: [{group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}]
+status:
+  sync: {status: Synced}
+  resources: [{group: apps, version: v1, kind: Deployment, name: a}, {group: apps, version: v1, kind: Deployment, name: b}, {version: v1, kind: Service, name: a}]
+`)
+	a.Status.Health.Status = "Healthy"
+	u, conditions := argo.ToUnit(a, config, noProjects)
+	if len(conditions) > 0 || u.Problem != nil {
+		t.Fatalf("%v, %v", conditions, u.Problem)
+	}
+	want := rutter.Unit{
+		ID: rutter.UnitID{Dialect: "argo", Namespace: "argocd", Name: "web"}, Instance: "web", Project: "default",
+		Sources: []rutter.Source{
+			{RepoURL: "https://example.com/charts", Path: "charts/web", TargetRevision: "main", Helm: &rutter.HelmOptions{
+				ReleaseName: "web", ValueFiles: []string{"$values/prod.yaml"}, ValuesObject: []byte(`{"replicas":2}`), SkipCrds: true,
+				Parameters:     []rutter.HelmParameter{{Name: "a", Value: "b", ForceString: true}},
+				FileParameters: []rutter.HelmFile{{Name: "c", Path: "d"}}}},
+			{RepoURL: "https://example.com/values", Ref: "values"},
+			{RepoURL: "https://example.com/kustomize", Path: "overlays/prod", Kustomize: &rutter.KustomizeOptions{
+				Images:   []string{"nginx=nginx:1.2"},
+				Replicas: []rutter.KustomizeReplica{{Name: "web", Count: 3}, {Name: "api", Count: 2}},
+				Patches: []rutter.KustomizePatch{{Patch: "[]", Target: &rutter.KustomizeTarget{Kind: "Deployment"},
+					Options: map[string]bool{"allowNameChange": true}}}}},
+			{RepoURL: "https://example.com/dir", Path: "dir", Directory: &rutter.DirectoryOptions{Recurse: true, Include: "*.yaml"}},
+		},
+		Target: rutter.Target{Server: "https://prod:6443", Namespace: "web"},
+		Policy: rutter.SyncPolicy{Automated: true, Prune: true, SelfHeal: true, CreateNamespace: true, NamespaceLabels: map[string]string{"a": "b"},
+			Options: []string{"PruneLast=true"}, Propagation: "background",
+			Retry: rutter.Retry{Limit: 3, Duration: 10 * time.Second, Factor: 3, MaxDuration: 2 * time.Minute}},
+		Ignore:     []rutter.IgnoreRule{{Group: "apps", Kind: "Deployment", JSONPointers: []string{"/spec/replicas"}}},
+		KnownKinds: []rutter.GVK{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"}},
+	}
+	if diff := cmp.Diff(want, u); diff != "" {
+		t.Errorf("unit (-want +got):\n%s", diff)
+	}
+}
+
+// TestSpecConditions has one case for each field that is wrong or not acted
+// on: exactly one condition names it.
+func TestSpecConditions(t *testing.T) {
+	const bad, todo = rutter.CondInvalidSpec, rutter.CondUnsupported
+	for _, tc := range []struct {
+		name   string
+		spec   string
+		kind   string
+		says   string
+		code   rutter.Code // of Unit.Problem; empty when nothing is held back
+		reason string
+	}{
+		{"no source", "destination: {name: a}", bad, "spec.source: a source is required", rutter.CodeForbidden, "there is nothing to sync"},
+		{"no repository", "source: {path: a}, destination: {name: a}", bad, "spec.source.repoURL is required", rutter.CodeForbidden, ""},
+		{"no path", "source: {repoURL: https://x}, destination: {name: a}", bad, "spec.source: path or chart is required", rutter.CodeForbidden, ""},
+		{"no path in many", "sources: [{repoURL: https://x, path: a}, {repoURL: https://x}], destination: {name: a}", bad, "spec.sources[1]: path, chart or ref is required", rutter.CodeForbidden, ""},
+		{"absolute path", "source: {repoURL: https://x, path: /a}, destination: {name: a}", bad, "spec.source.path", rutter.CodeForbidden, ""},
+		{"two tools", "source: {repoURL: https://x, path: a, helm: {}, kustomize: {}}, destination: {name: a}", bad, "spec.source: only one tool may be set, and helm, kustomize are", rutter.CodeForbidden, ""},
+		{"bad ref", "sources: [{repoURL: https://x, ref: a/b}], destination: {name: a}", bad, "spec.sources[0].ref", rutter.CodeForbidden, ""},
+		{"ref twice", "sources: [{repoURL: https://x, ref: a}, {repoURL: https://y, ref: a}], destination: {name: a}", bad, "spec.sources[1].ref", rutter.CodeForbidden, ""},
+		{"no destination", "source: {repoURL: https://x, path: a}", bad, "spec.destination: server or name must be set", rutter.CodeForbidden, ""},
+		{"two destinations", "source: {repoURL: https://x, path: a}, destination: {name: a, server: https://b}", bad, "spec.destination: only one of server and name", rutter.CodeForbidden, ""},
+		{"no project", plain + ", project: gone", bad, "spec.project: AppProject gone does not exist", rutter.CodeForbidden, ""},
+		{"bad replicas", "source: {repoURL: https://x, path: a, kustomize: {replicas: [{name: a, count: many}]}}, destination: {name: a}", bad, `spec.source.kustomize.replicas[0].count: "many"`, rutter.CodeForbidden, "reading it as 0 would stop the workload"},
+		{"empty patch", "source: {repoURL: https://x, path: a, kustomize: {patches: [{}]}}, destination: {name: a}", bad, "spec.source.kustomize.patches[0]", rutter.CodeForbidden, ""},
+		{"bad duration", plain + ", syncPolicy: {retry: {backoff: {maxDuration: soon}}}", bad, `spec.syncPolicy.retry.backoff.maxDuration: "soon"`, rutter.CodeForbidden, ""},
+		{"negative duration", plain + ", syncPolicy: {retry: {backoff: {duration: '-5s'}}}", bad, "spec.syncPolicy.retry.backoff.duration", rutter.CodeForbidden, ""},
+		{"bad pointer", plain + ", ignoreDifferences: [{kind: A, jsonPointers: [spec]}]", bad, "spec.ignoreDifferences[0].jsonPointers[0]", rutter.CodeForbidden, ""},
+
+		{"hydrator", "sourceHydrator: {drySource: {repoURL: https://x, path: a, targetRevision: main}, syncSource: {targetBranch: b, path: a}}, destination: {name: a}", todo, "spec.sourceHydrator", rutter.CodeUnsupported, "its branch is not made here"},
+		{"plugin", "source: {repoURL: https://x, path: a, plugin: {}}, destination: {name: a}", todo, "spec.source.plugin", rutter.CodeUnsupported, "rendering without it would give other objects"},
+		{"chart", "source: {repoURL: https://x, chart: a, targetRevision: '1'}, destination: {name: a}", todo, "spec.source.chart", rutter.CodeUnsupported, ""},
+		{"oci", "source: {repoURL: 'oci://x', path: a}, destination: {name: a}", todo, "spec.source.repoURL", rutter.CodeUnsupported, ""},
+		{"tagPrefix", "source: {repoURL: https://x, path: a, tagPrefix: v}, destination: {name: a}", todo, "spec.source.tagPrefix", rutter.CodeUnsupported, "another tag would be taken"},
+		{"jsonnet", "source: {repoURL: https://x, path: a, directory: {jsonnet: {libs: [a]}}}, destination: {name: a}", todo, "spec.source.directory.jsonnet", rutter.CodeUnsupported, "its objects would be missing, and pruned"},
+		{"extension filter", "source: {repoURL: https://x, path: a, directory: {disableExtensionFilter: true}}, destination: {name: a}", todo, "spec.source.directory.disableExtensionFilter", rutter.CodeUnsupported, ""},
+		{"kustomize version", "source: {repoURL: https://x, path: a, kustomize: {version: v4}}, destination: {name: a}", todo, "spec.source.kustomize.version", "", "there is one Kustomize"},
+		{"passCredentials", "source: {repoURL: https://x, path: a, helm: {passCredentials: true}}, destination: {name: a}", todo, "spec.source.helm.passCredentials", "", ""},
+		{"jq", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: [.a]}]", todo, "spec.ignoreDifferences[0].jqPathExpressions", "", ""},
+		{"managers", plain + ", ignoreDifferences: [{kind: A, managedFieldsManagers: [a]}]", todo, "spec.ignoreDifferences[0].managedFieldsManagers", "", ""},
+		{"retry refresh", plain + ", syncPolicy: {retry: {refresh: true}}", todo, "spec.syncPolicy.retry.refresh", "", ""},
+		{"option", plain + ", syncPolicy: {syncOptions: [Replace=true]}", todo, `spec.syncPolicy.syncOptions[0] "Replace=true"`, "", ""},
+		{"option with spaces", plain + ", syncPolicy: {syncOptions: ['CreateNamespace = true']}", todo, `"CreateNamespace = true"`, "", "options are exact strings"},
+		{"propagation", plain + ", syncPolicy: {syncOptions: [PrunePropagationPolicy=never]}", todo, "PrunePropagationPolicy=never", "", ""},
+		{"confirmation", plain + ", syncPolicy: {syncOptions: [Prune=confirm]}", todo, "it is taken as Prune=false", "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			u, conditions := argo.ToUnit(app(t, "spec: {"+tc.spec+"}"), config, noProjects)
+			if len(conditions) != 1 || conditions[0].Type != tc.kind || !strings.Contains(conditions[0].Message, tc.says) {
+				t.Errorf("conditions %v\nwant one %s that says %q", conditions, tc.kind, tc.says)
+			}
+			if rutter.CodeOf(u.Problem) != tc.code {
+				t.Errorf("problem %v, want code %q: %s", u.Problem, tc.code, tc.reason)
+			}
+			if tc.kind == bad && u.Problem.Error() != conditions[0].Message {
+				t.Errorf("problem %q and condition %q differ, so both would be shown", u.Problem, conditions[0].Message)
+			}
+		})
+	}
+}
+
+func TestToUnitSaysAllThatIsWrong(t *testing.T) {
+	u, conditions := argo.ToUnit(app(t, "spec: {source: {}, ignoreDifferences: [{kind: A, jqPathExpressions: [.a]}]}"), config, noProjects)
+	var got []string
+	for _, c := range conditions {
+		got = append(got, c.Type+" "+c.Message)
+	}
+	want := []string{
+		"InvalidSpecError spec.source.repoURL is required",
+		"UnsupportedFieldWarning spec.ignoreDifferences[0].jqPathExpressions is not acted on yet",
+		"InvalidSpecError spec.destination: server or name must be set",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if u.Problem == nil || u.Problem.Error() != "spec.source.repoURL is required" {
+		t.Errorf("problem %v", u.Problem)
+	}
+}
+
+func TestConfirmationsWithhold(t *testing.T) {
+	u, _ := argo.ToUnit(app(t, "spec: {"+plain+", syncPolicy: {syncOptions: [Prune=confirm, Delete=confirm]}}"), config, nil)
+	if !u.Policy.HasOption("Prune=false") || !u.Policy.HasOption("Delete=false") {
+		t.Errorf("options %v: what needs a confirmation must not happen without one", u.Policy.Options)
+	}
+}
+
+func TestAutomated(t *testing.T) {
+	for _, tc := range []struct {
+		policy string
+		want   rutter.SyncPolicy
+		reason string
+	}{
+		{"", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 5}}, "no policy, no automation"},
+		{"automated: {}", rutter.SyncPolicy{Automated: true, Retry: rutter.Retry{Limit: 5}}, "being there turns it on, with five retries"},
+		{"automated: {enabled: false, prune: true, selfHeal: true, allowEmpty: true}", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 5}}, "enabled: false turns everything off"},
+		{"automated: {enabled: true, allowEmpty: true}, retry: {}", rutter.SyncPolicy{Automated: true, AllowEmpty: true}, "a retry that is there is taken literally"},
+		{"managedNamespaceMetadata: {labels: {a: b}}", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 5}}, "only with CreateNamespace=true"},
+	} {
+		u, conditions := argo.ToUnit(app(t, "spec: {"+plain+", syncPolicy: {"+tc.policy+"}}"), config, nil)
+		if diff := cmp.Diff(tc.want, u.Policy); diff != "" || len(conditions) > 0 {
+			t.Errorf("%s: %v (%s)\n%s", tc.policy, conditions, tc.reason, diff)
+		}
+	}
+}
+
+func TestInstance(t *testing.T) {
+	a := app(t, "spec: {"+plain+"}")
+	for namespace, want := range map[string]string{"argocd": "web", "": "web", "team": "team_web"} {
+		a.Namespace = namespace
+		if got := argo.Instance(a, config); got != want {
+			t.Errorf("in %q: %q, want %q", namespace, got, want)
+		}
+	}
+}
+
+func TestProject(t *testing.T) {
+	project := func(spec string) argo.Projects {
+		objs, err := argo.Decode([]byte("apiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: team}\nspec: {"+spec+"}"), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(name string) (*v1alpha1.AppProject, bool) { return objs[0].(*v1alpha1.AppProject), name == "team" }
+	}
+	prod := func(rutter.Target) (rutter.ClusterInfo, bool) {
+		return rutter.ClusterInfo{Name: "prod", Server: "https://prod"}, true
+	}
+	const open = "sourceRepos: ['*'], destinations: [{server: '*', namespace: '*'}]"
+	for _, tc := range []struct {
+		name, project string
+		namespace     string
+		want          []string
+		code          rutter.Code
+	}{
+		{"open", open, "argocd", nil, ""},
+		{"source", "sourceRepos: [https://z/**], destinations: [{server: '*', namespace: '*'}]", "argocd",
+			[]string{"InvalidSpecError spec.source.repoURL: repository https://x/y is not permitted in project team: no entry of spec.sourceRepos allows it"}, rutter.CodeForbidden},
+		{"destination", "sourceRepos: ['*'], destinations: [{server: '*', namespace: other}]", "argocd",
+			[]string{`InvalidSpecError spec.destination: cluster prod, namespace "web" is not permitted in project team: no entry of spec.destinations allows it`}, rutter.CodeForbidden},
+		{"namespace", open, "elsewhere",
+			[]string{"InvalidSpecError spec.project: application 'web' in namespace 'elsewhere' is not permitted to use project 'team': no entry of its spec.sourceNamespaces allows it"}, rutter.CodeForbidden},
+		{"windows", open + ", syncWindows: [{kind: deny}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
+			"UnsupportedFieldWarning AppProject team: spec.syncWindows is not acted on yet",
+			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet",
+			"UnsupportedFieldWarning AppProject team: spec.destinationServiceAccounts is not acted on yet"}, ""},
+		{"signatures", open + ", signatureKeys: [{keyID: A}]", "argocd",
+			[]string{"UnsupportedFieldWarning AppProject team: spec.signatureKeys is not acted on yet"}, rutter.CodeUnsupported},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			a := app(t, "spec: {project: team, "+plain+"}")
+			a.Namespace = tc.namespace
+			u, conditions := argo.ToUnit(a, argo.Config{Namespace: "argocd", Cluster: prod}, project(tc.project))
+			var got []string
+			for _, c := range conditions {
+				got = append(got, c.Type+" "+c.Message)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || rutter.CodeOf(u.Problem) != tc.code {
+				t.Errorf("problem %v\n%s", u.Problem, diff)
+			}
+		})
+	}
+}

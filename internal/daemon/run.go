@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -18,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -72,13 +74,11 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	if d.sources, err = git.New(git.Options{Dir: filepath.Join(cfg.DataDir, "git"), Logger: cfg.Logger}); err != nil {
 		return nil, fmt.Errorf("open the Git mirrors: %w", err)
 	}
-	renders, err := store.Open(filepath.Join(cfg.DataDir, "renders"), store.Options{})
+	renders, err := store.Open(filepath.Join(cfg.DataDir, "renders"), store.Options{Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("open the render store: %w", err)
 	}
-	if d.renderer, err = render.New(render.Options{Store: renders, Logger: cfg.Logger}); err != nil {
-		return nil, fmt.Errorf("set up rendering: %w", err)
-	}
+	d.renderer = render.New(render.Options{Store: renders, Logger: cfg.Logger})
 	sink := &lateSink{}
 	d.clusters = cluster.New(cluster.Options{Logger: cfg.Logger, Sink: sink, AllowExec: cfg.allowExec})
 	if err := d.clusters.SetLocal(cfg.REST); err != nil {
@@ -95,7 +95,10 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	})
 	sink.engine = d.engine
 	d.controllers.Bind(d.engine)
-	return d, errors.Join(d.manage(), d.serve(ctx))
+	if err := d.manage(); err != nil {
+		return nil, err
+	}
+	return d, d.serve(ctx)
 }
 
 // manage builds the manager of the control plane's own objects.
@@ -114,7 +117,7 @@ func (d *daemon) manage() error {
 	d.manager, err = ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		LeaderElection: d.cfg.LeaderElect, LeaderElectionID: "rutter", LeaderElectionNamespace: d.cfg.Namespace,
-		LeaderElectionReleaseOnCancel: true, GracefulShutdownTimeout: ptr(5 * time.Second),
+		LeaderElectionReleaseOnCancel: true, Controller: config.Controller{SkipNameValidation: ptr(true)}, GracefulShutdownTimeout: ptr(5 * time.Second),
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:    {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
 			&corev1.ConfigMap{}: {Namespaces: own},
@@ -142,11 +145,12 @@ func (d *daemon) runEngine(ctx context.Context) error {
 
 // serve adds the HTTP side.
 func (d *daemon) serve(ctx context.Context) error {
-	ctrlmetrics.Registry.MustRegister(d.collector())
+	own := prometheus.NewRegistry()
+	own.MustRegister(d.collector())
 	secrets := &webhookSecrets{reader: d.manager.GetAPIReader(), namespace: d.cfg.Namespace, ctx: ctx}
 	server, err := httpapi.Listen(ctx, httpapi.Options{
 		Addr: d.cfg.HTTPAddr, Logger: d.cfg.Logger, AllowUnsigned: d.cfg.AllowUnsigned,
-		Metrics: promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{}),
+		Metrics: promhttp.HandlerFor(prometheus.Gatherers{ctrlmetrics.Registry, own}, promhttp.HandlerOpts{}),
 		Ready:   d.ready, Units: d.engine.Reports, Secrets: secrets.get,
 		Pushed: func(p httpapi.Push) int { return d.engine.Repos().Pushed(p.Concerns) },
 	})

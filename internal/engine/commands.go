@@ -185,3 +185,30 @@ func (e *Engine) Plan(id rutter.UnitID, req rutter.SyncRequest) (rutter.Plan, bo
 	}
 	return plan.Compute(u.planInput(u.desired, req)), true
 }
+
+// Settled reports whether a unit has been compared in full since it was
+// declared, or cannot be: its report is not going to change by itself.
+func (e *Engine) Settled(id rutter.UnitID) bool {
+	u := e.unit(id)
+	if u == nil {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.problem != nil || e.isDown(u.server) && u.server != "" {
+		return true
+	}
+	if u.desired == nil || !e.warmed() {
+		return false
+	}
+	for i := range u.desired.objects {
+		o := &u.desired.objects[i]
+		if o.Meta.IsHook || o.Meta.Skip || o.KindMissing || o.Refused != "" || e.taint(u.server, o.gvk) != nil {
+			continue
+		}
+		if x := u.live[o.Ref]; x == nil || x.suspect || x.DesiredHash == "" {
+			return false
+		}
+	}
+	return true
+}

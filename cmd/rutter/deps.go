@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"os"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/examples"
+	"github.com/rutterhq/rutter/internal/cli"
+	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/local"
+)
+
+// deps gives the command line what only the composition root can build.
+func deps() cli.Deps {
+	return cli.Deps{
+		Controller: func(ctx context.Context, o cli.ControllerOptions) error { return daemon.Run(ctx, controllerConfig(o)) },
+		Up: func(ctx context.Context, o cli.UpOptions) error {
+			return daemon.Up(ctx, daemon.UpConfig{Dir: o.Dir, Controller: controllerConfig(o.Controller), Out: o.Out})
+		},
+		Demo: demo,
+		Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, error) {
+			return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Sources: daemon.Local(o.Local), KubeVersion: o.KubeVersion, APIVersions: o.APIVersions})
+		},
+		Snapshot: func(ctx context.Context, l map[string]string, repo rutter.Repo) (rutter.Snapshot, error) {
+			return daemon.Local(l).Snapshot(ctx, repo, rutter.ResolveOptions{})
+		},
+		Diff: func(ctx context.Context, o cli.DiffOptions) (rutter.Report, error) {
+			return daemon.Diff(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
+		},
+		Clusters: localClusters(),
+	}
+}
+
+func controllerConfig(o cli.ControllerOptions) daemon.Config {
+	return daemon.Config{REST: o.REST, Namespace: o.Namespace, DataDir: o.DataDir, HTTPAddr: o.HTTPAddr, Poll: o.Poll, Jitter: o.Jitter,
+		Workers: o.Workers, Senders: o.Senders, ExecCommands: o.ExecCommands, AllowUnsigned: o.AllowUnsigned, LeaderElect: o.LeaderElect, Logger: o.Logger}
+}
+
+func demo(ctx context.Context, o cli.DemoOptions) error {
+	fleet, err := fs.Sub(examples.Fleet, "fleet")
+	if err != nil {
+		return err //nolint:wrapcheck // the path is constant
+	}
+	if o.Fleet != "" {
+		fleet = os.DirFS(o.Fleet)
+	}
+	view := cli.NewDemoView(o)
+	return daemon.Demo(ctx, daemon.DemoConfig{Dir: o.Dir, Fleet: fleet, ExitWhenSynced: o.ExitWhenSynced, Timeout: o.Timeout,
+		Show: view.Show, Final: view.Final, Say: view.Say, Logger: o.Logger,
+		SecretOf: func(namespace, name string, c *local.Cluster) (*corev1.Secret, error) {
+			rc, err := c.RESTConfig()
+			if err != nil {
+				return nil, err //nolint:wrapcheck // it names the kubeconfig
+			}
+			return cli.ClusterSecret(namespace, name, rc)
+		}})
+}
+
+func localClusters() cli.LocalClusters {
+	show := func(m local.Managed) cli.LocalCluster {
+		return cli.LocalCluster{Name: m.Name, Server: m.Server, Shape: string(m.Shape), Running: m.Running, Created: m.Created}
+	}
+	return cli.LocalClusters{
+		Create: func(ctx context.Context, root, name string, hub bool, nodes int, version string) (cli.LocalCluster, error) {
+			o := local.Options{Nodes: nodes, KubeVersion: version, Shape: local.Full}
+			if hub {
+				o.Shape = local.Hub
+			}
+			m, err := local.Create(ctx, root, name, o)
+			return show(m), err
+		},
+		List: func(root string) ([]cli.LocalCluster, error) {
+			all, err := local.List(root)
+			out := make([]cli.LocalCluster, 0, len(all))
+			for _, m := range all {
+				out = append(out, show(m))
+			}
+			return out, err
+		},
+		Delete:     local.Delete,
+		Kubeconfig: local.Kubeconfig,
+	}
+}

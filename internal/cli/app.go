@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+)
+
+const fieldOwner = client.FieldOwner("rutter-cli")
+
+func (r *root) appCommand() *cobra.Command {
+	c := &cobra.Command{Use: "app", Aliases: []string{"application", "applications", "apps"}, Short: "Look at and act on Applications"}
+	c.AddCommand(r.appList(), r.appGet(), r.appDiff(), r.appSync(), r.appWait(), r.appHistory(), r.appDelete(), r.appRefresh())
+	return c
+}
+
+// AppRow is one Application in the JSON of app list and of the demo.
+type AppRow struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace"`
+	Cluster   string `json:"cluster"`
+	Sync      string `json:"sync"`
+	Health    string `json:"health"`
+	Revision  string `json:"revision"`
+	Project   string `json:"project,omitempty"`
+	Target    string `json:"targetNamespace,omitempty"`
+	// Message is the first condition, when there is one.
+	Message string `json:"message,omitempty"`
+}
+
+// RowOf summarises an Application; names translates servers to cluster names.
+func RowOf(app *v1alpha1.Application, names map[string]string) AppRow {
+	row := AppRow{Name: app.Name, Namespace: app.Namespace, Cluster: app.Spec.Destination.Name, Sync: app.Status.Sync.Status,
+		Health: app.Status.Health.Status, Revision: app.Status.Sync.Revision, Project: app.Spec.Project, Target: app.Spec.Destination.Namespace}
+	if row.Cluster == "" {
+		row.Cluster = app.Spec.Destination.Server
+		if n := names[strings.TrimSuffix(row.Cluster, "/")]; n != "" {
+			row.Cluster = n
+		}
+	}
+	if row.Revision == "" {
+		row.Revision = strings.Join(app.Status.Sync.Revisions, ",")
+	}
+	if row.Sync == "" {
+		row.Sync = string(rutter.SyncUnknown)
+	}
+	if row.Health == "" {
+		row.Health = string(rutter.HealthUnknown)
+	}
+	if len(app.Status.Conditions) > 0 {
+		row.Message = app.Status.Conditions[0].Type + ": " + app.Status.Conditions[0].Message
+	}
+	return row
+}
+
+func (r *root) appList() *cobra.Command {
+	return r.outputFlag(&cobra.Command{
+		Use: "list", Aliases: []string{"ls"}, Short: "List Applications", Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			var list v1alpha1.ApplicationList
+			if err := cl.List(c.Context(), &list); err != nil {
+				return fmt.Errorf("list Applications: %w", err)
+			}
+			names, err := r.clusterNames(c.Context(), cl)
+			if err != nil {
+				return err
+			}
+			out := struct {
+				Applications []AppRow `json:"applications"`
+			}{Applications: []AppRow{}}
+			t := table{header: []string{"NAME", "CLUSTER", "SYNC", "HEALTH", "REVISION", "NAMESPACE", "PROJECT", "MESSAGE"}, wide: 3}
+			for i := range list.Items {
+				row := RowOf(&list.Items[i], names)
+				out.Applications = append(out.Applications, row)
+				t.rows = append(t.rows, []string{row.Name, row.Cluster, row.Sync, row.Health, orDash(short(row.Revision)), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
+			}
+			return r.print(out, t)
+		},
+	})
+}
+
+func (r *root) getApp(ctx context.Context, cl client.Client, name string) (*v1alpha1.Application, error) {
+	var app v1alpha1.Application
+	if err := cl.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &app); err != nil {
+		return nil, fmt.Errorf("read application %q in namespace %q: %w", name, r.namespace, err)
+	}
+	return &app, nil
+}
+
+func (r *root) appGet() *cobra.Command {
+	return r.outputFlag(&cobra.Command{
+		Use: "get NAME", Short: "Show one Application and its resources", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			app, err := r.getApp(c.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			if r.output == "json" || r.output == "yaml" {
+				app.ManagedFields = nil
+				return r.print(app, table{})
+			}
+			return r.describe(app)
+		},
+	})
+}
+
+func (r *root) describe(app *v1alpha1.Application) error {
+	s := app.Status
+	row := RowOf(app, nil)
+	fmt.Fprintf(r.out, "Name:         %s/%s\nProject:      %s\nCluster:      %s\nNamespace:    %s\n", app.Namespace, app.Name, app.Spec.Project, row.Cluster, row.Target)
+	for _, src := range sourcesOf(app) {
+		fmt.Fprintf(r.out, "Source:       %s %s @ %s\n", src.RepoURL, orDash(src.Path), orDash(src.TargetRevision))
+	}
+	fmt.Fprintf(r.out, "Sync:         %s to %s\nHealth:       %s %s\n", row.Sync, orDash(short(row.Revision)), row.Health, s.Health.Message)
+	if op := s.OperationState; op != nil {
+		fmt.Fprintf(r.out, "Operation:    %s %s\n", op.Phase, op.Message)
+	}
+	for _, cond := range s.Conditions {
+		fmt.Fprintf(r.out, "Condition:    %s: %s\n", cond.Type, cond.Message)
+	}
+	fmt.Fprintln(r.out)
+	t := table{header: []string{"GROUP", "KIND", "NAMESPACE", "NAME", "STATUS", "HEALTH", "MESSAGE"}}
+	for _, res := range s.Resources {
+		health, message := "", ""
+		if res.Health != nil {
+			health, message = res.Health.Status, res.Health.Message
+		}
+		status := res.Status
+		if res.RequiresPruning {
+			status += " (requires pruning)"
+		}
+		t.rows = append(t.rows, []string{orDash(res.Group), res.Kind, orDash(res.Namespace), res.Name, status, orDash(health), message})
+	}
+	return r.table(t)
+}
+
+func sourcesOf(app *v1alpha1.Application) []v1alpha1.ApplicationSource {
+	if len(app.Spec.Sources) > 0 {
+		return app.Spec.Sources
+	}
+	if app.Spec.Source != nil {
+		return []v1alpha1.ApplicationSource{*app.Spec.Source}
+	}
+	return nil
+}
+
+func (r *root) appHistory() *cobra.Command {
+	return r.outputFlag(&cobra.Command{
+		Use: "history NAME", Short: "List the syncs of an Application, oldest first", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			app, err := r.getApp(c.Context(), cl, args[0])
+			if err != nil {
+				return err
+			}
+			t := table{header: []string{"ID", "DATE", "REVISION", "BY"}}
+			for _, h := range app.Status.History {
+				by := h.InitiatedBy.Username
+				if h.InitiatedBy.Automated {
+					by = "automated"
+				}
+				rev := h.Revision
+				if rev == "" {
+					rev = strings.Join(h.Revisions, ",")
+				}
+				t.rows = append(t.rows, []string{fmt.Sprint(h.ID), h.DeployedAt.UTC().Format("2006-01-02 15:04:05"), short(rev), orDash(by)})
+			}
+			return r.print(struct {
+				History []v1alpha1.RevisionHistory `json:"history"`
+			}{app.Status.History}, t)
+		},
+	})
+}
+
+func (r *root) appRefresh() *cobra.Command {
+	var hard bool
+	c := &cobra.Command{
+		Use: "refresh NAME...", Short: "Ask Git now and compare again", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			kind := "normal"
+			if hard {
+				kind = "hard"
+			}
+			patch := fmt.Sprintf(`{"metadata":{"annotations":{"argocd.argoproj.io/refresh":%q}}}`, kind)
+			for _, name := range args {
+				if err := r.patchApp(c.Context(), cl, name, []byte(patch)); err != nil {
+					return err
+				}
+				fmt.Fprintf(r.out, "application %s: refresh requested\n", name)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&hard, "hard", false, "also forget what is remembered of its rendering")
+	return c
+}
+
+func (r *root) patchApp(ctx context.Context, cl client.Client, name string, patch []byte) error {
+	app := &v1alpha1.Application{}
+	app.Namespace, app.Name = r.namespace, name
+	if err := cl.Patch(ctx, app, client.RawPatch("application/merge-patch+json", patch), fieldOwner); err != nil {
+		return fmt.Errorf("patch application %q: %w", name, err)
+	}
+	return nil
+}
+
+func (r *root) appDelete() *cobra.Command {
+	var cascade bool
+	var propagation string
+	c := &cobra.Command{
+		Use: "delete NAME...", Short: "Delete Applications and, unless --cascade=false, their resources", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			for _, name := range args {
+				if err := r.deleteApp(c.Context(), cl, name, cascade, propagation); err != nil {
+					return err
+				}
+				fmt.Fprintf(r.out, "application %s: deletion requested\n", name)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&cascade, "cascade", true, "delete the resources too")
+	c.Flags().StringVarP(&propagation, "propagation-policy", "p", "foreground", "foreground or background")
+	return c
+}
+
+// deleteApp sets or takes off the cascade finalizers first (reference 2.9).
+func (r *root) deleteApp(ctx context.Context, cl client.Client, name string, cascade bool, propagation string) error {
+	app, err := r.getApp(ctx, cl, name)
+	if err != nil {
+		return err
+	}
+	const base = "resources-finalizer.argocd.argoproj.io"
+	keep := slices.DeleteFunc(slices.Clone(app.Finalizers), func(f string) bool { return f == base || strings.HasPrefix(f, base+"/") })
+	switch {
+	case cascade && propagation == "foreground":
+		keep = append(keep, base)
+	case cascade && propagation == "background":
+		keep = append(keep, base+"/background")
+	case cascade:
+		return rutter.Errorf(rutter.CodeInvalid, "--propagation-policy %q: use foreground or background", propagation)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": keep}})
+	if err != nil {
+		return fmt.Errorf("encode the patch: %w", err)
+	}
+	if err := r.patchApp(ctx, cl, name, patch); err != nil {
+		return err
+	}
+	if err := cl.Delete(ctx, app); err != nil {
+		return fmt.Errorf("delete application %q: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
+)
+
+// Deps are what the commands need of the adapters; cmd/rutter fills them in.
+type Deps struct {
+	Controller func(ctx context.Context, o ControllerOptions) error
+	Up         func(ctx context.Context, o UpOptions) error
+	Demo       func(ctx context.Context, o DemoOptions) error
+	// Render renders the sources of a unit; local stands folders in for URLs.
+	Render func(ctx context.Context, o RenderOptions) (rutter.Manifests, error)
+	// Snapshot opens a folder or a bare repository as what a URL stands for.
+	Snapshot func(ctx context.Context, local map[string]string, repo rutter.Repo) (rutter.Snapshot, error)
+	// Diff compares an Application with its cluster, from this process.
+	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
+
+	Clusters LocalClusters
+}
+
+// LocalClusters manage clusters on this machine.
+type LocalClusters struct {
+	Create     func(ctx context.Context, root, name string, hub bool, nodes int, version string) (LocalCluster, error)
+	List       func(root string) ([]LocalCluster, error)
+	Delete     func(ctx context.Context, root, name string) error
+	Kubeconfig func(root, name string) ([]byte, error)
+}
+
+// LocalCluster is a cluster on this machine.
+type LocalCluster struct {
+	Name    string    `json:"name"`
+	Server  string    `json:"server"`
+	Shape   string    `json:"shape"`
+	Running bool      `json:"running"`
+	Created time.Time `json:"created"`
+}
+
+// ControllerOptions are those of rutter controller.
+type ControllerOptions struct {
+	REST          *rest.Config
+	Namespace     string
+	DataDir       string
+	HTTPAddr      string
+	Poll, Jitter  time.Duration
+	Workers       int
+	Senders       int
+	ExecCommands  []string
+	AllowUnsigned bool
+	LeaderElect   bool
+	Logger        *slog.Logger
+}
+
+// UpOptions are those of rutter up.
+type UpOptions struct {
+	Dir        string
+	Controller ControllerOptions
+	Out        io.Writer
+}
+
+// DemoOptions are those of rutter demo.
+type DemoOptions struct {
+	Dir            string // empty: thrown away at the end
+	Fleet          string // folder of the example repository; empty: the embedded one
+	ExitWhenSynced bool
+	Timeout        time.Duration
+	JSON           bool
+	Terminal       bool
+	Out            io.Writer
+	Logger         *slog.Logger
+}
+
+// RenderOptions are those of rutter render.
+type RenderOptions struct {
+	App         *v1alpha1.Application
+	Local       map[string]string // URL → folder or bare repository
+	KubeVersion string
+	APIVersions []string
+}
+
+// DiffOptions are those of rutter app diff.
+type DiffOptions struct {
+	REST      *rest.Config
+	Namespace string
+	App       types
+}
+
+// types is an Application's namespace and name.
+type types struct{ Namespace, Name string }
+
+var _ generate.Facts = (*offlineFacts)(nil)

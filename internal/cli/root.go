@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+)
+
+// Exit codes.
+const (
+	ExitOK        = 0
+	ExitDifferent = 1
+	ExitError     = 2
+)
+
+// exit carries a code to Main; its text has been printed already.
+type exit struct{ code int }
+
+// Error implements error.
+func (e exit) Error() string { return fmt.Sprintf("exit with %d", e.code) }
+
+// root holds what all commands share.
+type root struct {
+	deps       Deps
+	version    string
+	in         io.Reader
+	out, err   io.Writer
+	kubeconfig string
+	context    string
+	namespace  string
+	output     string
+}
+
+// Main runs the command line and returns its exit code.
+func Main(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer, version string, deps Deps) int {
+	r := &root{deps: deps, version: version, in: in, out: out, err: stderr}
+	cmd := r.command()
+	cmd.SetArgs(args)
+	cmd.SetIn(in)
+	cmd.SetOut(out)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	var e exit
+	switch {
+	case errors.As(err, &e):
+		return e.code
+	case err != nil:
+		fmt.Fprintln(stderr, "rutter:", err)
+		return ExitError
+	}
+	return ExitOK
+}
+
+func (r *root) command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "rutter", Short: "Keeps a fleet of Kubernetes clusters equal to what Git declares",
+		SilenceUsage: true, SilenceErrors: true, Version: r.version,
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the control plane (default: $KUBECONFIG, then ~/.kube/config)")
+	f.StringVar(&r.context, "context", "", "context of the kubeconfig")
+	f.StringVarP(&r.namespace, "namespace", "n", "argocd", "namespace of the control plane's objects")
+	cmd.AddCommand(r.controllerCommand(), r.upCommand(), r.demoCommand(), r.appCommand(), r.appsetCommand(),
+		r.clusterCommand(), r.repoCommand(), r.renderCommand())
+	return cmd
+}
+
+// output adds the -o flag to a command.
+func (r *root) outputFlag(c *cobra.Command) *cobra.Command {
+	c.Flags().StringVarP(&r.output, "output", "o", "table", "output: table, wide, json or yaml")
+	return c
+}
+
+// rest reaches the control plane.
+func (r *root) rest() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = r.kubeconfig
+	rc, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: r.context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the control plane: %w (set KUBECONFIG to the kubeconfig that 'rutter up' or 'rutter demo' printed, or use --kubeconfig)", err)
+	}
+	rc.QPS = -1
+	return rc, nil
+}
+
+func scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(clientscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
+		return nil, fmt.Errorf("register kinds: %w", err)
+	}
+	return s, nil
+}
+
+// client reads and writes the control plane's objects.
+func (r *root) client() (client.WithWatch, error) {
+	rc, err := r.rest()
+	if err != nil {
+		return nil, err
+	}
+	s, err := scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(rc, client.Options{Scheme: s})
+	if err != nil {
+		return nil, fmt.Errorf("reach the control plane: %w", err)
+	}
+	return c, nil
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,76 @@
+// Package buildenv holds the build environment of a render (reference 1.3):
+// the variables that parameters may use, such as $ARGOCD_APP_NAME.
+//
+// Ring: pure. It notes which variables were used, so that a render depends on
+// the revision only when it says so.
+package buildenv
+
+import (
+	"maps"
+	"os"
+	"strings"
+
+	"github.com/rutterhq/rutter"
+)
+
+// Env are the variables of one render. It is not safe for concurrent use.
+type Env struct {
+	values map[string]string
+	used   map[string]string
+}
+
+// New returns the build environment of a request.
+func New(req rutter.RenderRequest) *Env {
+	rev := req.Snapshot.Revision()
+	return &Env{used: map[string]string{}, values: map[string]string{
+		"ARGOCD_APP_NAME":                   req.Instance,
+		"ARGOCD_APP_NAMESPACE":              req.Namespace,
+		"ARGOCD_APP_PROJECT_NAME":           req.Project,
+		"ARGOCD_APP_REVISION":               rev,
+		"ARGOCD_APP_REVISION_SHORT":         rev[:min(7, len(rev))],
+		"ARGOCD_APP_REVISION_SHORT_8":       rev[:min(8, len(rev))],
+		"ARGOCD_APP_SOURCE_PATH":            req.Source.Path,
+		"ARGOCD_APP_SOURCE_REPO_URL":        req.Source.RepoURL,
+		"ARGOCD_APP_SOURCE_TARGET_REVISION": req.Source.TargetRevision,
+	}}
+}
+
+// Has reports whether name is one of the variables.
+func (e *Env) Has(name string) bool {
+	_, ok := e.values[name]
+	return ok
+}
+
+// Expand replaces $NAME and ${NAME}; $$ is a dollar, an unknown variable is
+// empty and counts as used, so that it is noticed should it become known.
+func (e *Env) Expand(s string) string {
+	if !strings.Contains(s, "$") {
+		return s
+	}
+	return os.Expand(s, func(name string) string {
+		if name == "$" {
+			return "$"
+		}
+		v := e.values[name]
+		e.used[name] = v
+		return v
+	})
+}
+
+// Used returns the variables that were asked for, with their values.
+func (e *Env) Used() map[string]string {
+	if len(e.used) == 0 {
+		return nil
+	}
+	return maps.Clone(e.used)
+}
+
+// Same reports whether all of used have the same values here.
+func (e *Env) Same(used map[string]string) bool {
+	for name, v := range used {
+		if e.values[name] != v {
+			return false
+		}
+	}
+	return true
+}

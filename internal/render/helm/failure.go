@@ -1,0 +1,89 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+
+	"github.com/rutterhq/rutter"
+)
+
+// parseError is a text given to tpl that is no template. The text itself may
+// hold a secret and is not repeated.
+type parseError struct{ err error }
+
+// Error implements error.
+func (e *parseError) Error() string { return "tpl: the text is no template: " + problem(e.err) }
+
+// Unwrap returns the cause.
+func (e *parseError) Unwrap() error { return e.err }
+
+// place is how text/template names a position.
+var place = regexp.MustCompile(`template: ([^:\s]+):(\d+)(?::\d+)?: `)
+
+// failure translates an error of text/template: which file and line of the
+// chart, and what is wrong, without the way through the includes.
+func (e *engine) failure(err error) error {
+	out := &rutter.Error{Code: rutter.CodeInvalid, Message: problem(err)}
+	if m := place.FindStringSubmatch(err.Error()); m != nil {
+		out.File = m[1]
+		out.Line, _ = strconv.Atoi(m[2])
+	}
+	var said *userError
+	switch {
+	case e.guard.stopped != nil:
+		out.Message = e.guard.stopped.Error()
+	case errors.As(err, &said):
+		out.Message = said.msg
+	}
+	out.Message = fmt.Sprintf("chart %s: %s", e.chart, oneLine(out.Message))
+	return out
+}
+
+// problem is the innermost message.
+func problem(err error) string {
+	text := err.Error()
+	if all := place.FindAllStringIndex(text, -1); len(all) > 0 {
+		text = text[all[len(all)-1][1]:]
+	}
+	return strings.TrimPrefix(text, "template: ")
+}
+
+// inChart makes the file of a template's error a path in the repository.
+func inChart(err error, dir string) error {
+	var e *rutter.Error
+	if errors.As(err, &e) && e.File != "" {
+		_, rest, _ := strings.Cut(e.File, "/")
+		e.File = path.Join(dir, rest)
+	}
+	return err
+}
+
+// schemaProblem lists what does not fit: the place in the values, and why.
+// The values themselves are not repeated.
+func schemaProblem(err error) string {
+	var v *jsonschema.ValidationError
+	if !errors.As(err, &v) {
+		return err.Error()
+	}
+	p := message.NewPrinter(language.English)
+	var out []string
+	var walk func(*jsonschema.ValidationError)
+	walk = func(v *jsonschema.ValidationError) {
+		if len(v.Causes) == 0 {
+			out = append(out, fmt.Sprintf("/%s: %s", strings.Join(v.InstanceLocation, "/"), v.ErrorKind.LocalizedString(p)))
+		}
+		for _, c := range v.Causes {
+			walk(c)
+		}
+	}
+	walk(v)
+	return strings.Join(out, "; ")
+}

@@ -1,0 +1,185 @@
+package helm
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"text/template"
+
+	"github.com/rutterhq/rutter"
+)
+
+// The bounds of one value in a template.
+const (
+	maxString = 8 << 20
+	maxNodes  = 1 << 20
+	maxNest   = 200
+	maxList   = 20_000 // for functions that compare each with each
+)
+
+// guard stops templates: when their time is up, and when they build something
+// that would not fit into memory. It is not safe for concurrent use.
+type guard struct {
+	ctx     context.Context //nolint:containedctx // lives as long as one render
+	stopped error
+}
+
+// stop ends the execution. text/template turns the panic of a function into
+// the template's error.
+func (g *guard) stop(format string, args ...any) {
+	if g.stopped == nil {
+		g.stopped = rutter.Errorf(rutter.CodeInvalid, format, args...)
+	}
+	panic(g.stopped)
+}
+
+func (g *guard) tick() string {
+	if g.ctx.Err() != nil {
+		g.stop("stopped: %w", context.Cause(g.ctx))
+	}
+	return ""
+}
+
+// print passes on what an action is about to print, unless it is endless.
+func (g *guard) print(v any) any {
+	g.tick()
+	g.weighTree(v)
+	return v
+}
+
+// wrap puts the guard around functions; their types stay as they are.
+func (g *guard) wrap(funcs template.FuncMap) template.FuncMap {
+	out := make(template.FuncMap, len(funcs))
+	for name, fn := range funcs {
+		v := reflect.ValueOf(fn)
+		before := prechecks()[name]
+		out[name] = reflect.MakeFunc(v.Type(), func(args []reflect.Value) []reflect.Value {
+			g.tick()
+			if before != nil {
+				before(g, flat(v.Type(), args))
+			}
+			var res []reflect.Value
+			if v.Type().IsVariadic() {
+				res = v.CallSlice(args)
+			} else {
+				res = v.Call(args)
+			}
+			g.result(name, res[0])
+			return res
+		}).Interface()
+	}
+	return out
+}
+
+// flat returns the arguments of a call, those of a variadic function one by one.
+func flat(t reflect.Type, args []reflect.Value) []any {
+	var out []any
+	for i, a := range args {
+		if t.IsVariadic() && i == len(args)-1 {
+			for j := range a.Len() {
+				out = append(out, a.Index(j).Interface())
+			}
+			continue
+		}
+		out = append(out, a.Interface())
+	}
+	return out
+}
+
+// result refuses values that are too large to go on with.
+func (g *guard) result(name string, v reflect.Value) {
+	for v.Kind() == reflect.Interface && !v.IsNil() {
+		v = v.Elem()
+	}
+	switch v.Kind() {
+	case reflect.String:
+		if v.Len() > maxString {
+			g.stop("%s makes a text of more than %d MiB", name, maxString>>20)
+		}
+	case reflect.Slice, reflect.Map:
+		if v.Len() > maxNodes {
+			g.stop("%s makes a collection of more than %d items", name, maxNodes)
+		}
+	}
+}
+
+// weighTree refuses a value that would be endless or too large when it is
+// written out: one that holds itself, or holds the same parts over and over.
+func (g *guard) weighTree(v any) {
+	nodes, bytes := maxNodes, 4*maxString
+	if s, ok := v.(string); ok {
+		if len(s) > maxString {
+			g.stop("a text of more than %d MiB is written", maxString>>20)
+		}
+		return
+	}
+	if !weigh(reflect.ValueOf(v), maxNest, &nodes, &bytes) {
+		g.stop("a value that holds itself, or is too large, is written")
+	}
+}
+
+func weigh(v reflect.Value, depth int, nodes, bytes *int) bool {
+	*nodes--
+	if depth == 0 || *nodes < 0 || *bytes < 0 {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.Interface, reflect.Pointer:
+		return v.IsNil() || weigh(v.Elem(), depth-1, nodes, bytes)
+	case reflect.String:
+		*bytes -= v.Len()
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			if !weigh(it.Key(), depth-1, nodes, bytes) || !weigh(it.Value(), depth-1, nodes, bytes) {
+				return false
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			*bytes -= v.Len()
+			return *bytes >= 0
+		}
+		for i := range v.Len() {
+			if !weigh(v.Index(i), depth-1, nodes, bytes) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !weigh(v.Field(i), depth-1, nodes, bytes) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// meter counts what all templates of a render write.
+type meter struct {
+	guard *guard
+	left  int64
+}
+
+type meteredWriter struct {
+	strings.Builder
+	meter *meter
+}
+
+func (m *meter) writer() *meteredWriter { return &meteredWriter{meter: m} }
+
+// Write implements io.Writer.
+func (w *meteredWriter) Write(p []byte) (int, error) {
+	w.meter.left -= int64(len(p))
+	if w.meter.left < 0 && w.meter.guard.stopped == nil {
+		w.meter.guard.stopped = rutter.Errorf(rutter.CodeInvalid, "stopped: the templates write too much")
+	}
+	if err := w.meter.guard.stopped; err != nil {
+		return 0, err
+	}
+	n, err := w.Builder.Write(p)
+	if err != nil {
+		return n, fmt.Errorf("write: %w", err)
+	}
+	return n, nil
+}

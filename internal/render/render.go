@@ -1,0 +1,146 @@
+// Package render turns a source into objects. It finds out which tool renders
+// it, runs the tool on a recording view of the snapshot, and keeps the result
+// with the inputs it was made from; where all inputs of a known render are
+// unchanged, no tool runs.
+//
+// Ring: adapter (render). It is the only package that knows all render tools;
+// they do not know each other.
+package render
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/helm"
+	"github.com/rutterhq/rutter/internal/render/kustomize"
+	"github.com/rutterhq/rutter/internal/render/record"
+	"github.com/rutterhq/rutter/internal/render/store"
+)
+
+// Options adjusts a Renderer. Zero values mean the defaults.
+type Options struct {
+	// Store keeps renders between runs; nil means that only memory is used.
+	Store  *store.Store
+	Logger *slog.Logger
+
+	// Timeout ends one render; default 60 s.
+	Timeout time.Duration
+	// MaxReads and MaxReadBytes bound what one render reads; defaults 50,000 and 256 MiB.
+	MaxReads     int
+	MaxReadBytes int64
+	// MaxOutputBytes bounds what one render makes; default 64 MiB.
+	MaxOutputBytes int64
+	// MaxDirectoryBytes bounds the files of a plain directory; default 10 MB,
+	// negative means no limit (reference 1.4).
+	MaxDirectoryBytes int64
+	// MaxParsedBytes bounds the manifests that are kept parsed in memory,
+	// measured as JSON; default 32 MiB.
+	MaxParsedBytes int64
+	// Parallel is how many tools run at one time; default one a processor.
+	Parallel int
+}
+
+// Stats counts since the start.
+type Stats struct {
+	// Runs is how often a tool ran, Hits how often a known render answered.
+	Runs, Hits int64
+}
+
+// Renderer implements rutter.Renderer. It is safe for concurrent use.
+//
+// The objects in what it returns are shared by all who ask for the same
+// manifests and must not be changed: copy first.
+type Renderer struct {
+	opts      Options
+	tools     string // the versions of the tools, a part of every key
+	parsed    *parsedCache
+	flights   singleflight.Group
+	slots     *semaphore.Weighted
+	kustomize *kustomize.Renderer
+	helm      *helm.Renderer
+
+	runs, hits atomic.Int64
+}
+
+var _ rutter.Renderer = (*Renderer)(nil)
+
+// New returns a Renderer.
+func New(opts Options) *Renderer {
+	def(&opts.Timeout, time.Minute)
+	def(&opts.MaxReads, 50_000)
+	def(&opts.MaxReadBytes, 256<<20)
+	def(&opts.MaxOutputBytes, 64<<20)
+	def(&opts.MaxDirectoryBytes, 10_000_000)
+	def(&opts.MaxParsedBytes, 32<<20)
+	def(&opts.Parallel, runtime.GOMAXPROCS(0))
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Renderer{
+		opts:      opts,
+		tools:     toolVersions(),
+		parsed:    newParsedCache(opts.MaxParsedBytes),
+		slots:     semaphore.NewWeighted(int64(opts.Parallel)),
+		kustomize: kustomize.New(),
+		helm:      helm.New(helm.Limits{MaxOutputBytes: opts.MaxOutputBytes}),
+	}
+}
+
+func def[T int | int64 | time.Duration](v *T, fallback T) {
+	if *v == 0 {
+		*v = fallback
+	}
+}
+
+// Stats returns the counters.
+func (r *Renderer) Stats() Stats { return Stats{Runs: r.runs.Load(), Hits: r.hits.Load()} }
+
+// Render implements rutter.Renderer.
+func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter.RenderResult, error) {
+	env := buildenv.New(req)
+	refs := newRefs(req.Refs)
+	limits := record.Limits{Reads: r.opts.MaxReads, Bytes: r.opts.MaxReadBytes}
+	look := record.New(ctx, req.Snapshot, limits)
+	job, err := prepare(look, req, r.tools, refs.names)
+	if err != nil {
+		return rutter.RenderResult{}, err
+	}
+	if m, ok := r.known(job, req.Snapshot, refs, env); ok {
+		r.hits.Add(1)
+		return rutter.RenderResult{Manifests: m, Cached: true}, nil
+	}
+	ran := false
+	done := r.flights.DoChan(job.flight(req, refs), func() (any, error) {
+		ran = true
+		return r.run(ctx, job, req, refs, limits)
+	})
+	select {
+	case <-ctx.Done():
+		return rutter.RenderResult{}, rutter.Errorf(rutter.CodeUnavailable, "render %s: %w", job.path, context.Cause(ctx))
+	case res := <-done:
+		if res.Err != nil {
+			return rutter.RenderResult{}, res.Err
+		}
+		m, _ := res.Val.(rutter.Manifests)
+		return rutter.RenderResult{Manifests: m, Cached: !ran}, nil
+	}
+}
+
+// Load returns the manifests with a digest, as an earlier Render returned
+// them; only Objects and Digest are set. CodeNotFound when they are no longer
+// kept: render again.
+func (r *Renderer) Load(digest string) (rutter.Manifests, error) {
+	objs, err := r.objects(digest)
+	if err != nil {
+		return rutter.Manifests{}, err
+	}
+	return rutter.Manifests{Objects: objs, Digest: digest}, nil
+}

@@ -1,17 +1,11 @@
-// Package gitserver serves bare repositories over smart HTTP on loopback, by
-// git http-backend, for the demo and for tests. ADAPTER ring. It is no server
-// for a network: it has no users unless it is given one.
 package gitserver
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/cgi"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,115 +15,106 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// Options configure a Server.
+// Options configure a Server. Only Dir is required.
 type Options struct {
-	// Dir holds the bare repositories; a request's path is relative to it.
+	// Dir holds the bare repositories; fleet.git in it is served as /fleet.git.
 	Dir string
-	// Addr is host:port on loopback; port 0 picks a free one.
+	// Addr is a loopback address; 127.0.0.1 and a free port by default.
 	Addr string
-	// Username and Password, when set, are asked of every request.
-	Username, Password string
-	Logger             *slog.Logger
-	// OnPush is called after a push was taken, with the repository's path
-	// relative to Dir.
+	// Users are names and passwords of HTTP basic authentication; nil lets
+	// everybody on this machine in.
+	Users map[string]string
+	// ReadOnly refuses pushes.
+	ReadOnly bool
+	Logger   *slog.Logger
+	// OnPush is called after a push has changed a ref, with the repository's
+	// name as it stands in the URL, such as "fleet.git". The pusher does not wait for it.
 	OnPush func(repo string)
 }
 
 // Server is a running server.
 type Server struct {
-	opts     Options
-	listener net.Listener
-	http     *http.Server
+	opts    Options
+	backend string
+	http    *http.Server
+	addr    string
+	done    chan struct{}
 }
 
-// Start serves until Close.
+// Start serves until ctx ends or Close is called.
 func Start(ctx context.Context, opts Options) (*Server, error) {
-	backend, err := findBackend(ctx)
-	if err != nil {
-		return nil, err
+	if opts.Addr == "" {
+		opts.Addr = "127.0.0.1:0"
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
-		return nil, fmt.Errorf("find the folder of repositories: %w", err)
+	if host, _, err := net.SplitHostPort(opts.Addr); err != nil || !loopback(host) {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "git server: address %q is not on loopback; use 127.0.0.1:PORT", opts.Addr)
 	}
-	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of repositories: %w", err)
-	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", opts.Addr)
+	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", opts.Addr, err)
+		return nil, rutter.Errorf(rutter.CodeInvalid, "git server: folder %q: %w", opts.Dir, err)
 	}
-	if !l.Addr().(*net.TCPAddr).IP.IsLoopback() { //nolint:forcetypeassert // it is a TCP listener
-		l.Close()
-		return nil, rutter.Errorf(rutter.CodeInvalid, "the Git server listens on loopback only, not on %s", opts.Addr)
+	opts.Dir = dir
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // what is in it is served to everybody on this machine
+		return nil, rutter.Errorf(rutter.CodeUnavailable, "git server: %w", err)
 	}
-	s := &Server{opts: opts, listener: l}
-	s.http = &http.Server{Handler: s.handler(backend), ReadHeaderTimeout: 5 * time.Second}
-	go func() {
-		if err := s.http.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			opts.Logger.Error("the Git server has ended", "err", err)
-		}
-	}()
+	backend, err := findBackend(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", opts.Addr)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeUnavailable, "git server: %w", err)
+	}
+	s := &Server{opts: opts, backend: backend, addr: listener.Addr().String(), done: make(chan struct{})}
+	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug)}
+	go s.serve(listener)
+	context.AfterFunc(ctx, s.Close)
 	return s, nil
 }
 
-// URL is the base under which repositories are served.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+func (s *Server) serve(listener net.Listener) {
+	defer close(s.done)
+	if err := s.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		s.opts.Logger.Error("Git server has stopped", "err", err)
+	}
+}
 
-// Close ends the server.
-func (s *Server) Close() { s.http.Close() }
+// Addr is the address that the server listens on.
+func (s *Server) Addr() string { return s.addr }
 
-// findBackend finds git http-backend.
+// URL is the address under which the repositories are served: fleet.git is at
+// URL() + "/fleet.git".
+func (s *Server) URL() string { return "http://" + s.addr }
+
+// Close ends the server and the connections to it.
+func (s *Server) Close() {
+	if err := s.http.Close(); err != nil {
+		s.opts.Logger.Warn("Git server could not be closed cleanly", "err", err)
+	}
+	<-s.done
+}
+
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// findBackend looks for http-backend where this git keeps its programs.
 func findBackend(ctx context.Context) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", "--exec-path").Output()
 	if err != nil {
-		return "", rutter.Errorf(rutter.CodeNotFound, "git is not installed (Debian: apt-get install git): %w", err)
+		return "", rutter.Errorf(rutter.CodeUnavailable, "the git program was not found: install the Debian package git: %w", err)
 	}
 	path := filepath.Join(strings.TrimSpace(string(out)), "git-http-backend")
-	if _, err := os.Stat(path); err != nil {
-		return "", rutter.Errorf(rutter.CodeNotFound, "git http-backend is not installed (Debian: apt-get install git): %w", err)
+	if info, err := os.Stat(path); err != nil || info.IsDir() {
+		return "", rutter.Errorf(rutter.CodeUnavailable, "%s is missing: install the Debian package git (on Alpine: git-daemon)", path)
 	}
 	return path, nil
 }
-
-func (s *Server) handler(backend string) http.Handler {
-	h := &cgi.Handler{Path: backend, Dir: s.opts.Dir, Env: []string{
-		"GIT_PROJECT_ROOT=" + s.opts.Dir, "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=local", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
-		"GIT_CONFIG_COUNT=2", "GIT_CONFIG_KEY_0=http.receivepack", "GIT_CONFIG_VALUE_0=true", "GIT_CONFIG_KEY_1=safe.directory", "GIT_CONFIG_VALUE_1=*",
-	}, InheritEnv: []string{"PATH"}, Stderr: discard{}}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.permitted(r) {
-			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
-			http.Error(w, "unauthorized", http.StatusUnauthorized)
-			return
-		}
-		if v := r.Header.Get("Git-Protocol"); v != "" { // how a client asks for protocol version 2
-			scoped := *h
-			scoped.Env = append(append([]string(nil), h.Env...), "GIT_PROTOCOL="+v)
-			scoped.ServeHTTP(w, r)
-		} else {
-			h.ServeHTTP(w, r)
-		}
-		if repo, ok := strings.CutSuffix(r.URL.Path, "/git-receive-pack"); ok && r.Method == http.MethodPost && s.opts.OnPush != nil {
-			s.opts.OnPush(strings.TrimPrefix(repo, "/"))
-		}
-	})
-}
-
-func (s *Server) permitted(r *http.Request) bool {
-	if s.opts.Password == "" {
-		return true
-	}
-	user, pass, ok := r.BasicAuth()
-	return ok && subtle.ConstantTimeCompare([]byte(user), []byte(s.opts.Username)) == 1 &&
-		subtle.ConstantTimeCompare([]byte(pass), []byte(s.opts.Password)) == 1
-}
-
-// discard swallows what the backend says to its log.
-type discard struct{}
-
-// Write implements io.Writer.
-func (discard) Write(p []byte) (int, error) { return len(p), nil }

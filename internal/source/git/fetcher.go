@@ -2,12 +2,8 @@ package git
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
+	"errors"
 	"log/slog"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -16,140 +12,210 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// Options configure a Fetcher.
+// Options configure a Fetcher. Only Dir is required.
 type Options struct {
-	// Dir holds the mirrors. It can be removed while no process uses it.
+	// Dir holds the mirrors. It may be removed while nothing uses it; what is
+	// needed is fetched again.
 	Dir    string
 	Logger *slog.Logger
-	// Timeout bounds one call of git against a remote; default 90 s.
-	Timeout time.Duration
-	// BlobCache bounds the bytes of file contents kept in memory; default 64 MiB.
-	BlobCache int64
+	// Git is the program to run; "git" from the PATH by default.
+	Git string
+	// LookupTimeout and FetchTimeout end a command that a server does not answer.
+	LookupTimeout time.Duration
+	FetchTimeout  time.Duration
+	// CacheBytes bounds the file contents, and as many bytes again of folder
+	// listings, that are kept in memory for all repositories together.
+	CacheBytes int64
+	// MaxFileBytes bounds a single file.
+	MaxFileBytes int64
+	// KeepCommits is how long a commit that nobody reads any more is kept.
+	KeepCommits time.Duration
 }
 
-// Fetcher implements rutter.Sources.
+func (o Options) withDefaults() Options {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.LookupTimeout <= 0 {
+		o.LookupTimeout = time.Minute
+	}
+	if o.FetchTimeout <= 0 {
+		o.FetchTimeout = 15 * time.Minute
+	}
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = 64 << 20
+	}
+	if o.MaxFileBytes <= 0 {
+		o.MaxFileBytes = 64 << 20
+	}
+	if o.KeepCommits <= 0 {
+		o.KeepCommits = 24 * time.Hour
+	}
+	return o
+}
+
+// Fetcher implements rutter.Sources. It is safe for concurrent use.
 type Fetcher struct {
-	opts  Options
-	git   string
-	blobs *blobCache
+	opts Options
+	// real is opts.Dir with symbolic links resolved.
+	real   string
+	git    *runner
+	blobs  *cache[[]byte]
+	trees  *cache[*tree]
+	counts counters
+
+	keys atomic.Pointer[keyring]
 
 	mu      sync.Mutex
 	mirrors map[string]*mirror
-	creds   credentials
-	stats   Stats
+	closed  atomic.Bool
 }
 
-// Stats are counters since the start.
+type counters struct{ lookups, fetches, rebuilds, reads atomic.Int64 }
+
+// Stats counts what was asked of Git since the start.
 type Stats struct {
-	// Lookups are the calls that asked a remote for its refs, Fetches those
-	// that brought objects.
-	Lookups, Fetches atomic.Int64
+	// Lookups and Fetches are the times a remote was asked for its refs and for objects.
+	Lookups int64
+	Fetches int64
+	// Rebuilds are the mirrors that were found damaged and fetched anew.
+	Rebuilds int64
+	// Reads are the objects that were read from a mirror and not from memory.
+	Reads int64
 }
 
 var _ rutter.Sources = (*Fetcher)(nil)
 
-// New opens the mirrors in a folder, which is made when it is not there.
+// New prepares the folder for mirrors and finds git. Close releases what the
+// Fetcher holds.
 func New(opts Options) (*Fetcher, error) {
-	path, err := exec.LookPath("git")
+	if opts.Dir == "" {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "a folder for Git mirrors is needed: set Dir")
+	}
+	opts = opts.withDefaults()
+	dir, err := filepath.Abs(opts.Dir)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeNotFound, "git is not installed: %w", err)
+		return nil, rutter.Errorf(rutter.CodeInvalid, "folder for Git mirrors %q: %w", opts.Dir, err)
 	}
-	if opts.Timeout == 0 {
-		opts.Timeout = 90 * time.Second
+	opts.Dir = dir
+	run, err := newRunner(opts.Git, dir)
+	if err != nil {
+		return nil, err
 	}
-	if opts.BlobCache == 0 {
-		opts.BlobCache = 64 << 20
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeUnavailable, "folder for Git mirrors %q: %w", dir, err)
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Dir, err = filepath.Abs(opts.Dir); err != nil {
-		return nil, fmt.Errorf("find the folder of mirrors: %w", err)
-	}
-	if err := os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of mirrors: %w", err)
-	}
-	return &Fetcher{opts: opts, git: path, blobs: newBlobCache(opts.BlobCache), mirrors: map[string]*mirror{}}, nil
+	f := &Fetcher{opts: opts, real: resolved, git: run, mirrors: map[string]*mirror{}, blobs: newCache[[]byte](opts.CacheBytes), trees: newCache[*tree](opts.CacheBytes)}
+	f.keys.Store(newKeyring(nil, rutter.RepoTrust{}))
+	return f, nil
 }
 
-// Stats returns the counters.
-func (f *Fetcher) Stats() *Stats { return &f.stats }
-
-// SetCredentials replaces what is known of repositories' logins.
-func (f *Fetcher) SetCredentials(creds []rutter.RepoCredential, trust rutter.RepoTrust) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.creds = credentials{list: creds, trust: trust}
-}
-
-// Close ends the processes that read the mirrors.
+// Close ends the processes that read mirrors. Snapshots cannot be read afterwards.
 func (f *Fetcher) Close() error {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, m := range f.mirrors {
-		m.reader.close()
+	f.closed.Store(true)
+	mirrors := f.mirrors
+	f.mirrors = map[string]*mirror{}
+	f.mu.Unlock()
+	for _, m := range mirrors {
+		m.objects.close()
 	}
 	return nil
 }
 
+// SetCredentials replaces all credentials and trust at once. What was learnt
+// with a credential that has changed, success or failure, is forgotten.
+func (f *Fetcher) SetCredentials(creds []rutter.RepoCredential, trust rutter.RepoTrust) {
+	f.keys.Store(newKeyring(creds, trust))
+}
+
+// Stats returns the counters.
+func (f *Fetcher) Stats() Stats {
+	return Stats{
+		Lookups: f.counts.lookups.Load(), Fetches: f.counts.fetches.Load(),
+		Rebuilds: f.counts.rebuilds.Load(), Reads: f.counts.reads.Load(),
+	}
+}
+
+// Resolve returns the commit (40 hex digits) that repo's revision names now, or
+// named at most opts.MaxAge ago. It fetches nothing but, for an abbreviated
+// commit, the repository's history.
+func (f *Fetcher) Resolve(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (string, error) {
+	r, err := f.remote(repo)
+	if err != nil {
+		return "", err
+	}
+	return r.mirror.resolve(ctx, r, repo.Revision, time.Duration(opts.MaxAge))
+}
+
 // Snapshot implements rutter.Sources.
 func (f *Fetcher) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
-	m, err := f.mirror(repo)
+	r, err := f.remote(repo)
 	if err != nil {
 		return nil, err
 	}
-	commit, err := m.resolve(ctx, repo.Revision, time.Duration(opts.MaxAge))
+	commit, err := r.mirror.resolve(ctx, r, repo.Revision, time.Duration(opts.MaxAge))
 	if err != nil {
-		return nil, fmt.Errorf("repository %q, revision %q: %w", redact(repo.URL), revisionName(repo.Revision), err)
+		return nil, err
 	}
-	s, err := m.snapshot(ctx, commit)
+	s, err := r.mirror.snapshot(ctx, r, commit)
 	if err != nil {
-		return nil, fmt.Errorf("repository %q, commit %s: %w", redact(repo.URL), commit, err)
+		return nil, err
 	}
 	return s, nil
 }
 
-// Resolve returns the commit that a revision names, without reading its files.
-func (f *Fetcher) Resolve(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (string, error) {
-	m, err := f.mirror(repo)
-	if err != nil {
-		return "", err
-	}
-	commit, err := m.resolve(ctx, repo.Revision, time.Duration(opts.MaxAge))
-	if err != nil {
-		return "", fmt.Errorf("repository %q, revision %q: %w", redact(repo.URL), revisionName(repo.Revision), err)
-	}
-	return commit, nil
+// remote is a repository as one asker may use it.
+type remote struct {
+	location
+	access access
+	mirror *mirror
 }
 
-// mirror returns the one mirror of a repository, whatever the spelling of its
-// URL. Projects with credentials of their own have mirrors of their own, so
-// that nobody reads through what another project may read.
-func (f *Fetcher) mirror(repo rutter.Repo) (*mirror, error) {
-	if err := checkURL(repo.URL); err != nil {
-		return nil, err
+// explain turns a failed command against this repository into the user's error.
+func (r remote) explain(err error) error { return explain(err, r.location, r.access) }
+
+// remote finds what an asker may use. What the keyring has answered once it
+// remembers; a file URL is looked at each time, since folders come and go.
+func (f *Fetcher) remote(repo rutter.Repo) (remote, error) {
+	keys := f.keys.Load()
+	who := asker{repo.URL, repo.Project}
+	if r, ok := keys.known.Load(who); ok && !f.closed.Load() {
+		return r.(remote), nil
 	}
+	l, err := parseLocation(repo.URL)
+	if err != nil {
+		return remote{}, err
+	}
+	if l.scheme == "file" && within(f.real, l.path) {
+		return remote{}, rutter.Errorf(rutter.CodeForbidden, "repository %q lies in Rutter's own data folder; use the URL of its origin", l.display())
+	}
+	r := remote{location: l, access: keys.choose(l, repo.Project)}
+	key := l.identity() + "\x00" + r.access.scope()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	cred := f.creds.find(repo.URL, repo.Project)
-	scope := ""
-	if cred != nil {
-		scope = cred.Project
+	if f.closed.Load() {
+		return remote{}, rutter.Errorf(rutter.CodeUnavailable, "repository %q: %w", l.display(), errClosed)
 	}
-	key := scope + "|" + rutter.NormalizeGitURL(repo.URL)
-	m := f.mirrors[key]
-	if m == nil {
-		sum := sha256.Sum256([]byte(key))
-		m = newMirror(f, filepath.Join(f.opts.Dir, hex.EncodeToString(sum[:16])+".git"))
-		f.mirrors[key] = m
+	if r.mirror = f.mirrors[key]; r.mirror == nil {
+		r.mirror = newMirror(f, key)
+		f.mirrors[key] = r.mirror
 	}
-	m.setRemote(remote{url: repo.URL, cred: cred, trust: f.creds.trust})
-	return m, nil
+	if l.scheme != "file" {
+		keys.known.Store(who, r)
+	}
+	return r, nil
 }
 
-func revisionName(r string) string {
-	if r == "" {
-		return "HEAD"
+var errClosed = errors.New("the Git sources are closed")
+
+// within reports whether path is dir, whose symbolic links are resolved, or
+// leads below it.
+func within(dir, path string) bool {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
-	return r
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }

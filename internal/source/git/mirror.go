@@ -2,259 +2,262 @@ package git
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io/fs"
+	"crypto/sha256"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/rutterhq/rutter"
 )
 
-// snapshotsKept bounds the commits of one mirror whose file lists are in memory.
-const snapshotsKept = 8
+// pinned is where the refs that hold commits are; no remote's ref is ever
+// written to a mirror, so no name that a remote chooses becomes a file.
+const pinned = "refs/rutter/"
 
-// mirror is the local copy of one repository.
+// mirror is the local copy of one repository, as one credential can read it.
 type mirror struct {
-	f      *Fetcher
-	dir    string
-	reader *reader
+	f   *Fetcher
+	dir string
 
-	mu     sync.Mutex
-	remote remote
-	refs   refs
-	asking *ask // the look-up that is running
-	next   *ask // the one that those who came after its start wait for
+	lookups lookups
+	fetches fetches
+	history history
+	objects *objects
 
-	fetching  sync.Mutex
-	ready     bool // the mirror's folder has been checked since the start
-	snapMu    sync.Mutex
-	snapshots map[string]*snapshot
-	order     []string
+	// damaged is set when an object that must be there cannot be read.
+	damaged atomic.Bool
+
+	// disk serialises what writes to dir, and guards the two below.
+	disk   sync.Mutex
+	opened bool
+	since  int
+
+	mu sync.Mutex
+	// pins are the commits that are completely in the mirror, and when they
+	// were last asked for.
+	pins map[string]time.Time
+	// live are the snapshots that somebody may still read; recent keeps the
+	// last few, so that the next asker finds them.
+	live   map[string]weak.Pointer[snapshot]
+	recent []*snapshot
 }
 
-// ask is one look-up that several wait for.
-type ask struct {
-	done chan struct{}
-	refs refs
-	err  error
-}
-
-func newMirror(f *Fetcher, dir string) *mirror {
-	m := &mirror{f: f, dir: dir, snapshots: map[string]*snapshot{}}
-	m.reader = newReader(f.git, dir)
+func newMirror(f *Fetcher, key string) *mirror {
+	sum := sha256.Sum256([]byte(key))
+	m := &mirror{f: f, dir: filepath.Join(f.opts.Dir, "mirrors", hex.EncodeToString(sum[:16])+".git"),
+		pins: map[string]time.Time{}, live: map[string]weak.Pointer[snapshot]{}}
+	m.objects = newObjects(m)
+	m.lookups.fetch = m.lsRemote
+	m.fetches.pending = map[string]*fetch{}
 	return m
 }
 
-func (m *mirror) setRemote(r remote) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.remote = r
+// resolve turns a revision into a commit: a full commit as it is, all else by
+// the remote's refs. What cannot be resolved is an error.
+func (m *mirror) resolve(ctx context.Context, r remote, revision string, age time.Duration) (string, error) {
+	revision = strings.TrimSpace(revision)
+	if err := checkRevision(r.location, revision); err != nil {
+		return "", err
+	}
+	if shortID.MatchString(revision) && len(revision) == 40 {
+		return strings.ToLower(revision), nil
+	}
+	known, err := m.lookups.ask(ctx, r, age)
+	if err != nil {
+		return "", err
+	}
+	if commit, ok := known.find(revision); ok {
+		return commit, nil
+	}
+	if shortID.MatchString(revision) {
+		return m.history.find(ctx, m, r, known, strings.ToLower(revision))
+	}
+	if revision == "" || revision == "HEAD" {
+		return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no default branch, or is empty: push a commit, or set targetRevision", r.display())
+	}
+	return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no revision %q: it is no branch, tag, version range that a tag matches, or commit; check targetRevision",
+		r.display(), revision)
 }
 
-// lookup returns the remote's refs, not older than maxAge. One look-up runs at a
-// time; who comes while one runs waits for the next, since the running one may
-// have been answered before what the newcomer knows of.
-func (m *mirror) lookup(ctx context.Context, maxAge time.Duration) (refs, error) {
-	m.mu.Lock()
-	if !m.refs.at.IsZero() && maxAge > 0 && time.Since(m.refs.at) < maxAge {
-		known := m.refs
-		m.mu.Unlock()
-		return known, nil
-	}
-	a := m.join()
-	m.mu.Unlock()
-	select {
-	case <-a.done:
-		return a.refs, a.err
-	case <-ctx.Done():
-		return refs{}, rutter.Errorf(rutter.CodeUnavailable, "stopped while looking up refs: %w", ctx.Err())
-	}
-}
-
-// join returns the look-up to wait for, starting one if need be; m.mu is held.
-func (m *mirror) join() *ask {
-	if m.asking == nil {
-		m.asking = &ask{done: make(chan struct{})}
-		go m.perform(m.asking)
-		return m.asking
-	}
-	if m.next == nil {
-		m.next = &ask{done: make(chan struct{})}
-	}
-	return m.next
-}
-
-// perform makes one look-up, tells those who wait, and starts the next.
-func (m *mirror) perform(a *ask) {
-	m.mu.Lock()
-	r := m.remote
-	m.mu.Unlock()
-	// The look-up serves all who wait, so it does not end with one of them; git
-	// itself ends after Options.Timeout.
-	a.refs, a.err = m.f.lsRemote(context.Background(), r) //nolint:forbidigo // see above
-	m.mu.Lock()
-	if a.err == nil {
-		m.refs = a.refs
-	}
-	m.asking, m.next = m.next, nil
-	if m.asking != nil {
-		go m.perform(m.asking)
-	}
-	m.mu.Unlock()
-	close(a.done)
-}
-
-func (f *Fetcher) lsRemote(ctx context.Context, r remote) (refs, error) {
-	env, cleanup, err := r.environment()
+// lsRemote asks the remote for all of its refs.
+func (m *mirror) lsRemote(ctx context.Context, r remote) (refs, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.f.opts.LookupTimeout)
+	defer cancel()
+	l, err := m.f.git.login(r.location, r.access)
 	if err != nil {
 		return refs{}, err
 	}
-	defer cleanup()
-	f.stats.Lookups.Add(1)
-	at := time.Now()
-	out, err := f.run(ctx, "", env, "ls-remote", "--symref", "--end-of-options", r.url)
+	defer l.Close()
+	m.f.counts.lookups.Add(1)
+	out, err := m.f.git.run(ctx, command{args: []string{"ls-remote", "--quiet", "--end-of-options", r.remote}, env: l.env})
 	if err != nil {
-		return refs{}, err
+		return refs{}, r.explain(err)
 	}
-	return parseRefs(out, at), nil
+	found, err := parseRefs(out)
+	if err != nil {
+		return refs{}, rutter.Errorf(rutter.CodeOf(err), "repository %q: %w", r.display(), err)
+	}
+	return found, nil
 }
 
-// ensure makes the mirror's folder if it is not there, and makes it anew if
-// what is there is not whole.
-func (m *mirror) ensure(ctx context.Context) error {
-	if m.ready {
-		return nil
-	}
-	_, err := os.Stat(filepath.Join(m.dir, "HEAD"))
-	if err == nil {
-		if _, err := m.f.run(ctx, m.dir, nil, "rev-parse", "--git-dir"); err == nil {
-			removeLocks(m.dir)
-			m.ready = true
-			return nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("look at the mirror: %w", err)
-	}
-	return m.rebuild(ctx)
-}
-
-func (m *mirror) rebuild(ctx context.Context) error {
-	m.reader.close()
-	if err := os.RemoveAll(m.dir); err != nil {
-		return fmt.Errorf("remove a broken mirror: %w", err)
-	}
-	if _, err := m.f.run(ctx, m.f.opts.Dir, nil, "init", "--bare", "--quiet", "--end-of-options", m.dir); err != nil {
-		return fmt.Errorf("make the mirror: %w", err)
-	}
-	m.ready = true
-	return nil
-}
-
-// removeLocks removes what a process that was killed left behind; only one
-// process uses a mirror.
-func removeLocks(dir string) {
-	for _, pattern := range []string{"*.lock", "refs/*/*.lock", "objects/pack/tmp_*"} {
-		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are constant and valid
-		for _, p := range found {
-			os.Remove(p)
+// snapshot returns the files of a commit, fetching it when it is not here. A
+// mirror that turns out to be damaged is made anew, once; while that fails,
+// what of the old one can still be read goes on being read.
+func (m *mirror) snapshot(ctx context.Context, r remote, commit string) (*snapshot, error) {
+	if m.damaged.Load() {
+		if err := m.rebuild(ctx, r, commit); err != nil {
+			m.f.opts.Logger.Warn("Git mirror is damaged and could not be fetched anew", "repository", r.display(), "err", err)
 		}
 	}
-}
-
-// fetch makes sure that a commit and all of its files are in the mirror.
-func (m *mirror) fetch(ctx context.Context, commit string) error {
-	m.fetching.Lock()
-	defer m.fetching.Unlock()
-	if err := m.ensure(ctx); err != nil {
-		return err
-	}
-	if m.has(ctx, commit) {
-		return nil
-	}
-	m.mu.Lock()
-	r, known := m.remote, m.refs
-	m.mu.Unlock()
-	env, cleanup, err := r.environment()
-	if err != nil {
-		return err
-	}
-	defer cleanup()
-	m.f.stats.Fetches.Add(1)
-	err = m.fetchWith(ctx, env, r.url, known.specFor(commit))
-	if err != nil && strings.Contains(err.Error(), "not our ref") || err == nil && !m.has(ctx, commit) {
-		// A server that serves no single commits, or a commit behind the tips.
-		err = m.fetchWith(ctx, env, r.url, "+refs/*:refs/remote/*")
-	}
-	if err != nil {
-		return err
-	}
-	if !m.has(ctx, commit) {
-		return rutter.Errorf(rutter.CodeNotFound, "the commit is not in the repository")
-	}
-	return m.pin(ctx, commit)
-}
-
-func (m *mirror) fetchWith(ctx context.Context, env []string, url, spec string) error {
-	_, err := m.f.run(ctx, m.dir, env, "fetch", "--quiet", "--force", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance",
-		"--end-of-options", url, spec)
-	return err
-}
-
-// pin keeps the commit from being collected although no branch may hold it any more.
-func (m *mirror) pin(ctx context.Context, commit string) error {
-	if _, err := m.f.run(ctx, m.dir, nil, "update-ref", "refs/rutter/"+commit, commit); err != nil {
-		return fmt.Errorf("pin commit: %w", err)
-	}
-	return nil
-}
-
-// has reports whether the commit and everything it needs is there.
-func (m *mirror) has(ctx context.Context, commit string) bool {
-	_, err := m.f.run(ctx, m.dir, nil, "rev-parse", "--quiet", "--verify", "refs/rutter/"+commit)
-	if err == nil {
-		return true
-	}
-	_, err = m.f.run(ctx, m.dir, nil, "rev-list", "--objects", "--max-count=1", "--quiet", "--end-of-options", commit)
-	return err == nil
-}
-
-// snapshot returns the commit's files, fetching it first when it is not here.
-func (m *mirror) snapshot(ctx context.Context, commit string) (*snapshot, error) {
-	m.snapMu.Lock()
-	defer m.snapMu.Unlock()
-	if s := m.snapshots[commit]; s != nil {
+	if s := m.known(commit); s != nil {
 		return s, nil
 	}
-	if err := m.fetch(ctx, commit); err != nil {
+	s, err := m.openCommit(ctx, r, commit)
+	if err != nil && m.damaged.Load() {
+		if err = m.rebuild(ctx, r, commit); err == nil {
+			s, err = m.openCommit(ctx, r, commit)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
-	out, err := m.f.run(ctx, m.dir, nil, "ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", commit)
+	return m.remember(s), nil
+}
+
+func (m *mirror) openCommit(ctx context.Context, r remote, commit string) (*snapshot, error) {
+	if err := m.fetches.ensure(ctx, m, r, commit); err != nil {
+		return nil, err
+	}
+	return newSnapshot(m, r.display(), commit)
+}
+
+func (m *mirror) known(commit string) *snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.live[commit].Value()
+	if s != nil {
+		m.touch(s)
+	}
+	return s
+}
+
+// remember keeps s for the next asker, or returns the one that was quicker.
+func (m *mirror) remember(s *snapshot) *snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if other := m.live[s.commit].Value(); other != nil {
+		s = other
+	}
+	m.live[s.commit] = weak.Make(s)
+	m.touch(s)
+	return s
+}
+
+// touch notes that s is in use; m.mu is held.
+func (m *mirror) touch(s *snapshot) {
+	const kept = 4
+	if _, ok := m.pins[s.commit]; ok {
+		m.pins[s.commit] = time.Now()
+	}
+	for i, old := range m.recent {
+		if old == s {
+			copy(m.recent[1:i+1], m.recent[:i])
+			m.recent[0] = s
+			return
+		}
+	}
+	m.recent = append([]*snapshot{s}, m.recent...)
+	m.recent = m.recent[:min(len(m.recent), kept)]
+}
+
+// pinnedHere reports whether commit is completely here, and keeps it from
+// being let go before it is read.
+func (m *mirror) pinnedHere(commit string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.pins[commit]
+	if ok {
+		m.pins[commit] = time.Now()
+	}
+	return ok
+}
+
+// open prepares the mirror's folder once: makes it, or takes it over from an
+// earlier process, whatever state that has left it in. m.disk is held.
+func (m *mirror) open(ctx context.Context) error {
+	if m.opened {
+		return nil
+	}
+	found, err := m.adopt(ctx)
 	if err != nil {
-		// An object is missing or broken: the mirror is not whole. Once more from nothing.
-		m.f.opts.Logger.Warn("mirror is broken and is fetched again", "dir", m.dir, "err", err)
-		m.fetching.Lock()
-		err = m.rebuild(ctx)
-		m.fetching.Unlock()
-		if err == nil {
-			err = m.fetch(ctx, commit)
+		m.f.opts.Logger.Warn("Git mirror cannot be used and is made anew", "dir", m.dir, "err", err)
+		m.f.counts.rebuilds.Add(1)
+	}
+	if !found {
+		if err := os.RemoveAll(m.dir); err != nil {
+			return rutter.Errorf(rutter.CodeUnavailable, "removing a damaged Git mirror: %w", err)
 		}
-		if err == nil {
-			out, err = m.f.run(ctx, m.dir, nil, "ls-tree", "-r", "-t", "-z", "--full-tree", "--end-of-options", commit)
-		}
-		if err != nil {
-			return nil, err
+		if err := m.create(ctx, m.dir); err != nil {
+			return err
 		}
 	}
-	s := &snapshot{commit: commit, m: m, tree: parseTree(out)}
-	m.snapshots[commit] = s
-	m.order = append(m.order, commit)
-	if len(m.order) > snapshotsKept {
-		delete(m.snapshots, m.order[0])
-		m.order = m.order[1:]
+	m.opened = true
+	return nil
+}
+
+// adopt reads which commits an existing folder holds; false when there is none
+// that can be used.
+func (m *mirror) adopt(ctx context.Context) (bool, error) {
+	if _, err := os.Stat(m.dir); err != nil {
+		return false, nil //nolint:nilerr // nothing to adopt
 	}
-	return s, nil
+	sweep(m.dir)
+	out, err := m.f.git.run(ctx, command{dir: m.dir, env: base().env(), args: []string{"for-each-ref", "--format=%(objectname)", pinned}})
+	if err != nil {
+		return false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for commit := range strings.FieldsSeq(string(out)) {
+		m.pins[commit] = time.Now()
+	}
+	return true, nil
+}
+
+// create makes an empty repository. It is built beside its place and moved
+// there, so that a folder of that name is always a whole repository.
+func (m *mirror) create(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return rutter.Errorf(rutter.CodeUnavailable, "making a Git mirror: %w", err)
+	}
+	tmp, err := os.MkdirTemp(m.f.git.tmp, "new-")
+	if err != nil {
+		return rutter.Errorf(rutter.CodeUnavailable, "making a Git mirror: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	fresh := filepath.Join(tmp, "mirror.git")
+	if _, err := m.f.git.run(ctx, command{env: base().env(), args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--end-of-options", fresh}}); err != nil {
+		return rutter.Errorf(rutter.CodeUnavailable, "making a Git mirror: %w", err)
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return rutter.Errorf(rutter.CodeUnavailable, "making a Git mirror: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what a git that was killed has left behind: locks, which
+// would block the next one for good, and halves of packs and objects.
+func sweep(dir string) {
+	for _, pattern := range []string{"*.lock", "refs/*/*.lock", "refs/*.lock", "objects/*.lock", "objects/info/*.lock", "objects/pack/*.lock",
+		"objects/pack/tmp_*", "objects/pack/.tmp-*", "objects/??/tmp_obj_*", "objects/tmp_objdir-*", "shallow_*", "objects/info/tmp_*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are well-formed
+		for _, path := range found {
+			_ = os.RemoveAll(path)
+		}
+	}
 }

@@ -2,165 +2,119 @@ package git
 
 import (
 	"bytes"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/rutterhq/rutter"
 )
 
-// refs is a remote's answer to a look-up.
+// refs is everything that a remote advertises, in its order.
 type refs struct {
-	at     time.Time
-	head   string // what HEAD points to, such as refs/heads/main
-	byName map[string]string
-	names  []string // in the advertised order
-}
-
-func parseRefs(out []byte, at time.Time) refs {
-	r := refs{at: at, byName: map[string]string{}}
-	for line := range bytes.Lines(out) {
-		s := strings.TrimSuffix(string(line), "\n")
-		if target, name, ok := strings.Cut(strings.TrimPrefix(s, "ref: "), "\t"); ok && strings.HasPrefix(s, "ref: ") {
-			if name == "HEAD" {
-				r.head = target
-			}
-			continue
-		}
-		id, name, ok := strings.Cut(s, "\t")
-		if !ok {
-			continue
-		}
-		if base, peeled := strings.CutSuffix(name, "^{}"); peeled { // an annotated tag: the commit it names
-			r.byName[base] = id
-			continue
-		}
-		r.byName[name] = id
-		r.names = append(r.names, name)
-	}
-	return r
-}
-
-// specFor is what to ask the remote for to get a commit: the ref that has it, if one does.
-func (r refs) specFor(commit string) string {
-	for _, name := range r.names {
-		if r.byName[name] == commit && name != "HEAD" {
-			return "+" + name + ":refs/remote/" + strings.TrimPrefix(name, "refs/")
-		}
-	}
-	return commit
+	names []string
+	// commits are by full name; for an annotated tag, what it finally points to.
+	commits map[string]string
+	// digest tells whether anything has changed since another answer.
+	digest string
 }
 
 var (
-	fullCommit  = regexp.MustCompile(`^[0-9a-f]{40}$`)
-	shortCommit = regexp.MustCompile(`^[0-9a-f]{7,39}$`)
-	refChars    = regexp.MustCompile(`^[^\x00-\x20\x7f~^:?*\[\\]+$`)
+	fullID  = regexp.MustCompile(`^[0-9a-f]{40}$`)
+	shortID = regexp.MustCompile(`^[0-9a-fA-F]{7,40}$`)
 )
 
-// resolve returns the commit of a revision (reference 1.2): a full commit as it
-// is, HEAD, a range over tags, a ref's exact name, an abbreviated commit.
-func (m *mirror) resolve(ctx context.Context, revision string, maxAge time.Duration) (string, error) {
-	if fullCommit.MatchString(revision) {
-		return revision, nil
-	}
-	r, err := m.lookup(ctx, maxAge)
-	if err != nil {
-		return "", err
-	}
-	if commit := r.find(revision); commit != "" {
-		return commit, nil
-	}
-	if shortCommit.MatchString(revision) {
-		return m.abbreviated(ctx, revision)
-	}
-	if strings.HasPrefix(revision, "-") || !refChars.MatchString(revision) && !isRange(revision) {
-		return "", rutter.Errorf(rutter.CodeInvalid, "not a name that a branch, tag or commit can have")
-	}
-	return "", rutter.Errorf(rutter.CodeNotFound, "no branch, tag or commit of that name")
-}
-
-func isRange(s string) bool {
-	_, err := semver.NewConstraint(s)
-	return err == nil
-}
-
-func (r refs) find(revision string) string {
-	if revision == "" || revision == "HEAD" {
-		if r.head != "" && r.byName[r.head] != "" {
-			return r.byName[r.head]
+// parseRefs reads the output of ls-remote. A line that is none of its own is
+// an error: half an answer must not look like a repository without that ref.
+func parseRefs(out []byte) (refs, error) {
+	r := refs{commits: map[string]string{}}
+	sum := sha256.Sum256(out)
+	r.digest = hex.EncodeToString(sum[:])
+	for line := range bytes.Lines(out) {
+		id, name, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\t")
+		if !ok || !fullID.MatchString(id) {
+			if len(id) == sha256.Size*2 && ok {
+				return refs{}, rutter.Errorf(rutter.CodeUnsupported, "its objects are named by SHA-256, which is not supported yet; use a SHA-1 repository")
+			}
+			return refs{}, rutter.Errorf(rutter.CodeUnavailable, "its answer to the look-up of refs is not understood")
 		}
-		return r.byName["HEAD"]
+		if tag, peeled := strings.CutSuffix(name, "^{}"); peeled {
+			r.commits[tag] = id
+			continue
+		}
+		r.names = append(r.names, name)
+		r.commits[name] = id
 	}
-	if tag := r.newest(revision); tag != "" {
-		return r.byName[tag]
+	return r, nil
+}
+
+// find returns the commit of a revision by the rules of reference 1.2: HEAD, a
+// version range over tags, or the exact name of a ref, full or short.
+func (r refs) find(revision string) (string, bool) {
+	if revision == "" {
+		revision = "HEAD"
 	}
-	for _, name := range []string{"refs/heads/" + revision, "refs/tags/" + revision, revision} {
-		if id := r.byName[name]; id != "" {
-			return id
+	if name, ok := r.highest(revision); ok {
+		return r.commits[name], true
+	}
+	for _, name := range r.names {
+		if name == revision || shortName(name, revision) {
+			return r.commits[name], true
 		}
 	}
-	return ""
+	return "", false
 }
 
-// newest returns the tag with the highest version in a range; "" when revision
-// is a plain version, no range, or nothing matches. Pre-releases count only
-// when the range names one.
-func (r refs) newest(revision string) string {
+// shortName reports whether revision is name without the part that says what
+// kind of ref it is.
+func shortName(name, revision string) bool {
+	for _, kind := range []string{"refs/heads/", "refs/tags/", "refs/remotes/", "refs/"} {
+		if short, ok := strings.CutPrefix(name, kind); ok {
+			return short == revision
+		}
+	}
+	return false
+}
+
+// highest returns the tag with the highest version that a range allows. What
+// parses as one version is no range: it is an exact name. Of two tags of one
+// version the later in the remote's order wins, so that the answer is stable.
+func (r refs) highest(revision string) (string, bool) {
 	if _, err := semver.NewVersion(revision); err == nil {
-		return ""
+		return "", false
 	}
-	constraint, err := semver.NewConstraint(revision)
+	allowed, err := semver.NewConstraint(revision)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	var best *semver.Version
-	var bestName string
+	found := ""
 	for _, name := range r.names {
 		tag, ok := strings.CutPrefix(name, "refs/tags/")
 		if !ok {
 			continue
 		}
 		v, err := semver.NewVersion(tag)
-		if err == nil && constraint.Check(v) && (best == nil || v.GreaterThan(best)) {
-			best, bestName = v, name
+		if err != nil || !allowed.Check(v) {
+			continue
+		}
+		if best == nil || !v.LessThan(best) {
+			best, found = v, name
 		}
 	}
-	return bestName
+	return found, found != ""
 }
 
-// abbreviated resolves the beginning of a commit's id in the mirror, with all
-// branches fetched, so that it names exactly one.
-func (m *mirror) abbreviated(ctx context.Context, short string) (string, error) {
-	m.fetching.Lock()
-	defer m.fetching.Unlock()
-	if err := m.ensure(ctx); err != nil {
-		return "", err
+const maxRevision = 1024
+
+// checkRevision refuses what can be neither a ref's name, a commit nor a range.
+func checkRevision(l location, revision string) error {
+	bad := len(revision) > maxRevision || strings.HasPrefix(revision, "-") ||
+		strings.ContainsFunc(revision, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' || c == '\uFFFD' })
+	if !bad {
+		return nil
 	}
-	find := func() (string, error) {
-		out, err := m.f.run(ctx, m.dir, nil, "rev-parse", "--quiet", "--verify", "--end-of-options", short+"^{commit}")
-		return strings.TrimSpace(string(out)), err
-	}
-	if id, err := find(); err == nil {
-		return id, nil
-	}
-	m.mu.Lock()
-	r := m.remote
-	m.mu.Unlock()
-	env, cleanup, err := r.environment()
-	if err != nil {
-		return "", err
-	}
-	defer cleanup()
-	m.f.stats.Fetches.Add(1)
-	if err := m.fetchWith(ctx, env, r.url, "+refs/*:refs/remote/*"); err != nil {
-		return "", err
-	}
-	id, err := find()
-	if err != nil {
-		return "", rutter.Errorf(rutter.CodeNotFound, "no commit begins with that, or more than one does")
-	}
-	return id, nil
+	return rutter.Errorf(rutter.CodeInvalid, "repository %q: revision %q is not a branch, tag, commit or version range", l.display(), cut(printable(revision)))
 }

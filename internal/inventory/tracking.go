@@ -22,16 +22,15 @@ func TrackingID(instance string, ref rutter.Ref, destNamespace string) string {
 
 // ParseTrackingID is the inverse; ok is false when s is not a tracking id.
 func ParseTrackingID(s string) (instance string, ref rutter.Ref, ok bool) {
-	parts := strings.SplitN(s, ":", 3)
-	if len(parts) != 3 || parts[0] == "" || strings.Count(parts[1], "/") != 1 {
-		return "", rutter.Ref{}, false
-	}
-	// Names of RBAC objects may hold colons and slashes are not allowed in any name.
-	if strings.Count(parts[2], "/") != 1 {
+	parts := strings.SplitN(s, ":", 3) // a name may hold colons, as those of RBAC do
+	if len(parts) != 3 || parts[0] == "" || strings.Count(parts[1], "/") != 1 || strings.Count(parts[2], "/") != 1 {
 		return "", rutter.Ref{}, false
 	}
 	ref.Group, ref.Kind, _ = strings.Cut(parts[1], "/")
 	ref.Namespace, ref.Name, _ = strings.Cut(parts[2], "/")
+	if ref.Kind == "" || ref.Name == "" {
+		return "", rutter.Ref{}, false
+	}
 	return parts[0], ref, true
 }
 

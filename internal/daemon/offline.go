@@ -72,6 +72,7 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, error) 
 		logger = slog.New(slog.DiscardHandler)
 	}
 	r := render.New(render.Options{Logger: logger})
+	var err error
 	snaps, refs := make([]rutter.Snapshot, len(unit.Sources)), map[string]rutter.Snapshot{}
 	for i, s := range unit.Sources {
 		snaps[i], err = cfg.Sources.Snapshot(ctx, rutter.Repo{URL: s.RepoURL, Revision: s.TargetRevision}, rutter.ResolveOptions{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -68,7 +69,8 @@ func (d *daemon) close() {
 }
 
 func build(ctx context.Context, cfg Config) (*daemon, error) {
-	ctrl.SetLogger(logr.FromSlogHandler(cfg.Logger.Handler()))
+	// Controller-runtime tells of its every step at the level at which we tell of ours.
+	ctrl.SetLogger(logr.FromSlogHandler(warnings{cfg.Logger.Handler()}))
 	d := &daemon{cfg: cfg}
 	var err error
 	if d.sources, err = git.New(git.Options{Dir: filepath.Join(cfg.DataDir, "git"), Logger: cfg.Logger}); err != nil {
@@ -113,7 +115,8 @@ func (d *daemon) manage() error {
 	}
 	own := map[string]cache.Config{d.cfg.Namespace: {}}
 	rc := rest.CopyConfig(d.cfg.REST)
-	rc.QPS = -1 // the API server's own fairness decides; a client-side limit only adds latency
+	rc.WarningHandler = rest.NoWarnings{} // they concern how the reference named its finalizers
+	rc.QPS = -1                           // the API server's own fairness decides; a client-side limit only adds latency
 	d.manager, err = ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		LeaderElection: d.cfg.LeaderElect, LeaderElectionID: "rutter", LeaderElectionNamespace: d.cfg.Namespace,
@@ -183,3 +186,17 @@ func (e everywhere) Start(ctx context.Context) error { return e.start(ctx) }
 func (everywhere) NeedLeaderElection() bool { return false }
 
 func ptr[T any](v T) *T { return &v }
+
+// warnings lets through what is a warning or worse.
+type warnings struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (w warnings) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelWarn && w.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements slog.Handler.
+func (w warnings) WithAttrs(a []slog.Attr) slog.Handler { return warnings{w.Handler.WithAttrs(a)} }
+
+// WithGroup implements slog.Handler.
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

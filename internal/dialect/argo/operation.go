@@ -164,9 +164,9 @@ func lastOperation(app *v1alpha1.Application) *rutter.OperationReport {
 	if st == nil || !rutter.OperationPhase(st.Phase).Completed() || st.SyncResult == nil {
 		return nil
 	}
-	asked := app.DeepCopy()
+	asked := *app
 	asked.Operation = &st.Operation
-	out := &rutter.OperationReport{Request: SyncRequest(asked), Phase: rutter.OperationPhase(st.Phase), Message: st.Message,
+	out := &rutter.OperationReport{Request: SyncRequest(&asked), Phase: rutter.OperationPhase(st.Phase), Message: st.Message,
 		StartedAt: st.StartedAt.Time, RetryCount: st.RetryCount, Revisions: st.SyncResult.Revisions}
 	out.Partial = len(out.Request.Resources) > 0
 	out.Request.Revision = ""

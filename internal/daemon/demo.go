@@ -258,4 +258,3 @@ func (d *demo) stop(ctx context.Context) {
 		d.cfg.Say("cannot stop everything: %v", err)
 	}
 }
-

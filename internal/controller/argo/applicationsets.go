@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -48,12 +49,15 @@ type applicationSets struct {
 	// usesClusters holds the sets that read the list of members.
 	usesClusters map[types.NamespacedName]bool
 	statusAt     map[types.NamespacedName]time.Time
+	// refused holds the sets of which an Application names a project or a
+	// cluster that is not there; they are looked at again when one appears.
+	refused map[types.NamespacedName]bool
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
 	return &applicationSets{Controllers: c, events: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
-		statusAt: map[types.NamespacedName]time.Time{}}
+		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{}}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -140,15 +144,21 @@ func (s *applicationSets) wake(key types.NamespacedName) {
 	s.events <- setEvent(key)
 }
 
-// wakeClusterUsers evaluates every set again that reads the list of members.
-func (s *applicationSets) wakeClusterUsers() {
+// wakeClusterUsers evaluates every set again that reads the list of members or
+// waits for one.
+func (s *applicationSets) wakeClusterUsers() { s.wakeAll(s.usesClusters, s.refused) }
+
+// wakeRefused evaluates every set again that waits for a project or a cluster.
+func (s *applicationSets) wakeRefused() { s.wakeAll(s.refused) }
+
+func (s *applicationSets) wakeAll(groups ...map[types.NamespacedName]bool) {
+	keys := map[types.NamespacedName]bool{}
 	s.mu.Lock()
-	keys := make([]types.NamespacedName, 0, len(s.usesClusters))
-	for key := range s.usesClusters {
-		keys = append(keys, key)
+	for _, g := range groups {
+		maps.Copy(keys, g)
 	}
 	s.mu.Unlock()
-	for _, key := range keys {
+	for key := range keys {
 		s.wake(key)
 	}
 }
@@ -185,6 +195,7 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 	delete(s.dirty, key)
 	delete(s.usesClusters, key)
 	delete(s.statusAt, key)
+	delete(s.refused, key)
 }
 
 // evaluate generates, writes what changed, and records how it went.
@@ -198,7 +209,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 		return reconcile.Result{}, err
 	}
 	changes := generate.Reconcile(set, result, live, generate.Policy{})
-	s.check(changes)
+	s.noteRefused(key, s.check(changes))
 	failures := s.carryOut(ctx, set, changes)
 	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(result.Elements),
 		"completeness", string(result.Completeness), "changes", countWrites(changes), "failures", len(failures))

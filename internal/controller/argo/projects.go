@@ -65,6 +65,7 @@ func (c *Controllers) reconcileProject(ctx context.Context, req reconcile.Reques
 	default:
 		c.projects.set(req.Name, &project)
 	}
+	c.sets.wakeRefused()
 	return reconcile.Result{}, c.retranslate(ctx, req.Name)
 }
 

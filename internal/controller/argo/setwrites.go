@@ -23,7 +23,8 @@ func isTemplated(s string) bool { return strings.Contains(s, "{{") }
 
 // check refuses generated Applications whose project or destination does not
 // exist; the others go on (reference 5.11). What exists already stays as it is.
-func (s *applicationSets) check(changes []generate.Change) {
+// It reports whether it refused any.
+func (s *applicationSets) check(changes []generate.Change) (refused bool) {
 	for i := range changes {
 		c := &changes[i]
 		if c.Verb != generate.Create && c.Verb != generate.Update {
@@ -31,7 +32,19 @@ func (s *applicationSets) check(changes []generate.Change) {
 		}
 		if err := s.valid(c.Application); err != nil {
 			c.Verb, c.Err, c.Reason = generate.Refuse, err, err.Error()
+			refused = true
 		}
+	}
+	return refused
+}
+
+func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if refused {
+		s.refused[key] = true
+	} else {
+		delete(s.refused, key)
 	}
 }
 

@@ -19,29 +19,56 @@ var errAlone = errors.New("the openapi field needs a render of its own")
 // kustomization checks one kustomization before the library acts on it, and
 // returns it in a form that the library does not complain about on stderr.
 func (f *snapshotFS) kustomization(file string, data []byte) ([]byte, error) {
-	var k types.Kustomization
-	if err := k.Unmarshal(data); err != nil {
-		// The library reads it in the same way and will stop at it, too.
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
-	}
-	if err := refuse(file, &k); err != nil {
+	c, err := f.checked(file, data)
+	if err != nil {
 		return nil, err
 	}
+	k := c.kustomization
 	if len(k.OpenAPI) > 0 && !f.alone {
 		f.needsAlone = true
 		return nil, errAlone
 	}
-	if err := f.markPlugins(file, &k); err != nil {
+	if err := f.markPlugins(file, k); err != nil {
 		return nil, err
 	}
-	if file == f.root.file || !quiet(&k) {
-		return data, nil
+	f.kustomizations[file] = k
+	for _, list := range [][]string{k.Resources, k.Bases} {
+		for _, entry := range list {
+			f.resources[path.Join(path.Dir(file), entry)] = true
+		}
 	}
-	out, err := yaml.Marshal(k)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "encode the kustomization %s: %w", file, err)
+	if c.quiet != nil {
+		return c.quiet, nil
 	}
-	return out, nil
+	return data, nil
+}
+
+// checked parses and checks a kustomization; of the same content in the same
+// place it does so once. The one at the root is parsed already.
+func (f *snapshotFS) checked(file string, data []byte) (*content, error) {
+	if file == f.root.file {
+		return &content{kustomization: &f.root.k}, refuse(file, &f.root.k)
+	}
+	hash := f.repo.HashOf(file)
+	if c := f.known.get(file, hash); c != nil && c.kustomization != nil {
+		return c, nil
+	}
+	c := &content{kustomization: &types.Kustomization{}}
+	if err := c.kustomization.Unmarshal(data); err != nil {
+		// The library reads it in the same way and would stop at it, too.
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
+	}
+	if err := refuse(file, c.kustomization); err != nil {
+		return nil, err
+	}
+	if quiet(c.kustomization) {
+		var err error
+		if c.quiet, err = yaml.Marshal(c.kustomization); err != nil {
+			return nil, rutter.Errorf(rutter.CodeInternal, "encode the kustomization %s: %w", file, err)
+		}
+	}
+	f.known.put(file, hash, c)
+	return c, nil
 }
 
 // quiet moves deprecated fields to the ones that the library itself would move

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
+	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/rutterhq/rutter/internal/render/record"
@@ -25,8 +26,9 @@ func fileNames() []string { return konfig.RecognizedKustomizationFileNames() }
 // snapshotFS shows the repository to the library. Every kustomization passes
 // through ReadFile, which is where it is checked before the library acts on it.
 type snapshotFS struct {
-	repo *record.FS
-	root edited
+	repo  *record.FS
+	root  *edited
+	known *known
 
 	// alone is set when the render may use the openapi field; needsAlone when it has to.
 	alone, needsAlone bool
@@ -35,12 +37,17 @@ type snapshotFS struct {
 	refused error
 	// plugins are files and folders that configure the library's own plugins.
 	plugins map[string]bool
+	// kustomizations, resources and read are what the render has seen, for the origins.
+	kustomizations map[string]*types.Kustomization
+	resources      map[string]bool
+	read           map[string][]byte
 }
 
 var _ filesys.FileSystem = (*snapshotFS)(nil)
 
-func newFS(repo *record.FS, root edited) *snapshotFS {
-	return &snapshotFS{repo: repo, root: root, plugins: map[string]bool{}}
+func newFS(repo *record.FS, root *edited, known *known) *snapshotFS {
+	return &snapshotFS{repo: repo, root: root, known: known, plugins: map[string]bool{},
+		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}}
 }
 
 // inside translates a path of the library to one of the repository.
@@ -89,6 +96,7 @@ func (f *snapshotFS) ReadFile(name string) ([]byte, error) {
 		}
 		return nil, err
 	}
+	f.read[p] = data
 	return data, nil
 }
 

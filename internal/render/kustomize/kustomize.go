@@ -10,6 +10,7 @@ package kustomize
 import (
 	"fmt"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -34,60 +35,86 @@ type Renderer struct {
 	// an openapi field replaces it for everybody, so such a one renders alone
 	// and the schema is put back afterwards; all others render together.
 	schema sync.RWMutex
+	// known holds what was found in files before, for the many kustomizations
+	// that share a base.
+	known *known
 }
 
 // New returns a Renderer.
-func New() *Renderer { return &Renderer{} }
+func New() *Renderer { return &Renderer{known: newKnown()} }
 
 // Render returns the objects of the kustomization in dir, with warnings.
 func (r *Renderer) Render(repo *record.FS, dir string, opts rutter.KustomizeOptions, env *buildenv.Env) ([]rutter.Object, []string, error) {
-	keepOrigin, edited, err := r.prepare(repo, dir, opts, env)
+	root, err := r.prepare(repo, dir, opts, env)
 	if err != nil {
 		return nil, nil, err
 	}
-	res, err := r.build(repo, dir, edited)
-	if err != nil {
-		return nil, nil, err
+	for {
+		res, fsys, err := r.build(repo, dir, root)
+		if err != nil {
+			return nil, nil, err
+		}
+		objs, certain, err := r.objects(res, fsys, root)
+		if err != nil || certain || root.noted() {
+			return objs, nil, err
+		}
+		// Two files declare the same object before they are renamed: only the
+		// library can tell them apart, and notes are not free.
+		if err := root.note(); err != nil {
+			return nil, nil, err
+		}
 	}
-	objs, err := objects(res, dir, keepOrigin)
-	return objs, nil, err
 }
 
 // edited is the kustomization at the root, as the options change it.
 type edited struct {
 	file string
 	data []byte
+	k    types.Kustomization
+	// keepNotes says that the user wants the library's notes on origins.
+	keepNotes bool
 }
 
-// prepare applies the options, and asks for origin annotations.
-func (r *Renderer) prepare(repo *record.FS, dir string, opts rutter.KustomizeOptions, env *buildenv.Env) (keepOrigin bool, out edited, err error) {
+// noted reports whether the library writes notes on origins.
+func (e *edited) noted() bool { return slices.Contains(e.k.BuildMetadata, types.OriginAnnotations) }
+
+// note asks for notes on origins.
+func (e *edited) note() error {
+	e.k.BuildMetadata = append(slices.Clone(e.k.BuildMetadata), types.OriginAnnotations)
+	return e.encode()
+}
+
+func (e *edited) encode() error {
+	data, err := yaml.Marshal(e.k)
+	if err != nil {
+		return fmt.Errorf("encode the kustomization %s: %w", e.file, err)
+	}
+	e.data = data
+	return nil
+}
+
+// prepare reads the kustomization and applies the options.
+func (r *Renderer) prepare(repo *record.FS, dir string, opts rutter.KustomizeOptions, env *buildenv.Env) (*edited, error) {
 	file, data, err := rootFile(repo, dir)
 	if err != nil {
-		return false, out, err
+		return nil, err
 	}
-	var k types.Kustomization
-	if err := k.Unmarshal(data); err != nil {
-		return false, out, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
+	out := &edited{file: file, data: data}
+	if err := out.k.Unmarshal(data); err != nil {
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
 	}
-	k.FixKustomization()
-	if err := edit(repo, dir, &k, opts, env); err != nil {
-		return false, out, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "the options of source.kustomize do not fit", Err: err}
+	out.keepNotes = out.noted()
+	changed := !reflect.ValueOf(opts).IsZero()
+	if changed {
+		out.k.FixKustomization()
+		if err := edit(repo, dir, &out.k, opts, env); err != nil {
+			return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "the options of source.kustomize do not fit", Err: err}
+		}
 	}
-	empty := k
-	empty.BuildMetadata = nil
-	if err := empty.CheckEmpty(); err != nil {
-		return false, out, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "the kustomization is empty: list at least one resource"}
+	if quiet(&out.k) || changed {
+		err = out.encode()
 	}
-	keepOrigin = slices.Contains(k.BuildMetadata, types.OriginAnnotations)
-	if !keepOrigin {
-		k.BuildMetadata = append(slices.Clone(k.BuildMetadata), types.OriginAnnotations)
-	}
-	quiet(&k)
-	out.file = file
-	if out.data, err = yaml.Marshal(k); err != nil {
-		return false, out, fmt.Errorf("encode the kustomization %s: %w", file, err)
-	}
-	return keepOrigin, out, nil
+	return out, err
 }
 
 // rootFile reads the kustomization of dir, whichever of its names it has.
@@ -112,21 +139,21 @@ func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 }
 
 // build runs the library, alone where it has to be.
-func (r *Renderer) build(repo *record.FS, dir string, root edited) (resmap.ResMap, error) {
-	fsys := newFS(repo, root)
+func (r *Renderer) build(repo *record.FS, dir string, root *edited) (resmap.ResMap, *snapshotFS, error) {
+	fsys := newFS(repo, root, r.known)
 	res, err := r.shared(fsys, dir)
 	if fsys.needsAlone {
-		fsys = newFS(repo, root)
+		fsys = newFS(repo, root, r.known)
 		fsys.alone = true
 		res, err = r.exclusive(fsys, dir)
 	}
 	switch {
 	case fsys.refused != nil:
-		return nil, fsys.refused
+		return nil, nil, fsys.refused
 	case err != nil:
-		return nil, rutter.Errorf(rutter.CodeInvalid, "kustomize build %s: %s", dir, readable(err))
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "kustomize build %s: %s", dir, readable(err))
 	}
-	return res, nil
+	return res, fsys, nil
 }
 
 func (r *Renderer) shared(fsys *snapshotFS, dir string) (resmap.ResMap, error) {
@@ -159,55 +186,33 @@ func readable(err error) string {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// originAnnotation is where the library notes where an object comes from.
-const originAnnotation = "config.kubernetes.io/origin"
-
-func objects(res resmap.ResMap, dir string, keepOrigin bool) ([]rutter.Object, error) {
-	var out []rutter.Object
-	for _, r := range res.Resources() {
-		js, err := r.MarshalJSON()
+// objects reads the result; certain says that each origin is known for sure.
+func (r *Renderer) objects(res resmap.ResMap, fsys *snapshotFS, root *edited) (out []rutter.Object, certain bool, err error) {
+	find := fsys.origins()
+	certain = true
+	for _, each := range res.Resources() {
+		js, err := each.MarshalJSON()
 		if err != nil {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", r.CurId(), err)
+			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
 		}
 		var m map[string]any
 		if err := utiljson.Unmarshal(js, &m); err != nil {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", r.CurId(), err)
+			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
 		}
-		objs, err := manifest.Objects(m, rutter.Origin{File: origin(m, dir, keepOrigin)})
+		var from rutter.Origin
+		if root.noted() {
+			from.File = takeNote(m, path.Dir(root.file), root.keepNotes)
+			from.Line = find.line(from.File, each.OrgId())
+		} else {
+			var sure bool
+			from, sure = find.origin(each.OrgId())
+			certain = certain && sure
+		}
+		objs, err := manifest.Objects(m, from)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		out = append(out, objs...)
 	}
-	return out, nil
-}
-
-// origin takes the library's note of the origin off an object.
-func origin(m map[string]any, dir string, keep bool) string {
-	meta, _ := m["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	note, ok := annotations[originAnnotation].(string)
-	if !ok {
-		return ""
-	}
-	if !keep {
-		delete(annotations, originAnnotation)
-		if len(annotations) == 0 {
-			delete(meta, "annotations")
-		}
-	}
-	var where struct {
-		Path         string `json:"path"`
-		ConfiguredIn string `json:"configuredIn"`
-	}
-	if err := yaml.Unmarshal([]byte(note), &where); err != nil {
-		return ""
-	}
-	if where.Path == "" {
-		where.Path = where.ConfiguredIn
-	}
-	if where.Path == "" {
-		return ""
-	}
-	return path.Join(dir, where.Path)
+	return out, certain, nil
 }

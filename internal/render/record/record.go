@@ -169,6 +169,13 @@ func (f *FS) IsFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// HashOf returns the hash of a file that was read, "" for one that was not.
+func (f *FS) HashOf(file string) string {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	return f.log.inputs[rutter.Input{Source: f.source, Kind: rutter.InputFile, Path: file}]
+}
+
 // Inputs returns all that was looked at, ordered by source, path and kind.
 func (f *FS) Inputs() []rutter.Input {
 	f.log.mu.Lock()

@@ -23,6 +23,9 @@ type runner struct {
 	home string
 	// tmp is where the files that a login needs live while a command runs.
 	tmp string
+	// session holds both; held is its lock.
+	session string
+	held    *os.File
 }
 
 // command is one run of git.
@@ -162,14 +165,57 @@ func newRunner(bin, dir string) (*runner, error) {
 	if found, err = filepath.Abs(found); err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "finding git: %w", err)
 	}
-	r := &runner{bin: found, home: filepath.Join(dir, "home"), tmp: filepath.Join(dir, "tmp")}
-	if err := os.MkdirAll(r.home, 0o700); err != nil {
-		return nil, rutter.Errorf(rutter.CodeUnavailable, "preparing the folder for Git mirrors: %w", err)
-	}
-	if err := os.MkdirAll(r.tmp, 0o700); err != nil {
+	r := &runner{bin: found}
+	if err := r.startSession(filepath.Join(dir, "sessions")); err != nil {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "preparing the folder for Git mirrors: %w", err)
 	}
 	return r, nil
+}
+
+// startSession makes this process's own folder for temporary files. Those of
+// processes that were killed are removed, with the private keys that may be in
+// them: a session that lives holds a lock.
+func (r *runner) startSession(root string) error {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(root, "*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range old {
+		endSession(dir)
+	}
+	dir, err := os.MkdirTemp(root, "s-")
+	if err != nil {
+		return err
+	}
+	r.session, r.home, r.tmp = dir, filepath.Join(dir, "home"), filepath.Join(dir, "tmp")
+	if r.held, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(r.held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return err
+	}
+	return errors.Join(os.Mkdir(r.home, 0o700), os.Mkdir(r.tmp, 0o700))
+}
+
+// endSession removes a session's folder unless its process lives. A folder
+// without a lock is one that is just being made; the next start looks again.
+func endSession(dir string) {
+	held, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0o600)
+	if err != nil {
+		return
+	}
+	defer held.Close()
+	if syscall.Flock(int(held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// close ends the session.
+func (r *runner) close() error {
+	return errors.Join(r.held.Close(), os.RemoveAll(r.session))
 }
 
 // bounded keeps the first bytes that are written to it; a strict one fails the

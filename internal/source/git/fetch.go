@@ -77,6 +77,7 @@ func (fs *fetches) work(ctx context.Context, m *mirror) {
 			close(w.done)
 		}
 		fs.mu.Unlock()
+		m.maintain(ctx)
 	}
 }
 
@@ -117,7 +118,7 @@ func (m *mirror) fetchBatch(ctx context.Context, batch []*fetch) {
 			}
 		}
 	}
-	m.maintain(ctx)
+	m.since++
 }
 
 func commitsOf(group []*fetch) []string {

@@ -487,3 +487,87 @@ func TestFullDisk(t *testing.T) {
 	o.commit("main", "f", "2")
 	wantFile(t, snap(t, f, o.url(), "main"), "f", "2")
 }
+
+func TestFetchBringsOnlyWhatChanged(t *testing.T) {
+	o := newOrigin(t)
+	var pairs []string
+	for i := range 300 {
+		pairs = append(pairs, fmt.Sprintf("apps/%03d/values.yaml", i), fmt.Sprintf("n: %d\n", i))
+	}
+	o.commit("main", pairs...)
+	f := newFetcher(t, Options{})
+	snap(t, f, o.url(), "main")
+	m := mirrorOf(t, f)
+	objects := func() int { return len(strings.Fields(o.git("--git-dir", m.dir, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"))) }
+	before := objects()
+	o.commit("main", "apps/007/values.yaml", "changed\n")
+	snap(t, f, o.url(), "main")
+	// The commit, the file, and the three folders above it.
+	if n := objects() - before; n != 5 {
+		t.Errorf("a push of one file brought %d objects, want 5", n)
+	}
+}
+
+func TestKilledProcessLeavesNoKeys(t *testing.T) {
+	dir := t.TempDir()
+	dead := filepath.Join(dir, "sessions", "s-dead")
+	put(t, filepath.Join(dead, "tmp", "login-1"), "id", "PRIVATE KEY")
+	put(t, dead, "lock", "")
+	alive := newFetcher(t, Options{Dir: dir})
+	if _, err := os.Stat(dead); err == nil {
+		t.Error("the files of a process that was killed are still there")
+	}
+	newFetcher(t, Options{Dir: dir})
+	if _, err := os.Stat(alive.git.tmp); err != nil {
+		t.Error("the files of a process that lives are gone")
+	}
+}
+
+func TestTwoProcessesShareAFolder(t *testing.T) {
+	o := newOrigin(t)
+	dir := t.TempDir()
+	a, b := newFetcher(t, Options{Dir: dir}), newFetcher(t, Options{Dir: dir})
+	var wg sync.WaitGroup
+	for i := range 5 {
+		o.commit("main", "f", strconv.Itoa(i))
+		for _, f := range []*Fetcher{a, b} {
+			wg.Go(func() {
+				s, err := f.Snapshot(t.Context(), rutter.Repo{URL: o.url(), Revision: "main"}, rutter.ResolveOptions{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				wantFile(t, s, "f", strconv.Itoa(i))
+			})
+		}
+		wg.Wait()
+	}
+}
+
+func TestTidyHappensByItself(t *testing.T) {
+	o := newOrigin(t)
+	o.commit("main", "f", "0")
+	f := newFetcher(t, Options{KeepCommits: time.Hour})
+	snap(t, f, o.url(), "main")
+	m := mirrorOf(t, f)
+	m.disk.Lock()
+	m.since = maintainEvery
+	m.disk.Unlock()
+	o.commit("main", "f", "1")
+	s := snap(t, f, o.url(), "main")
+	for range 200 {
+		m.disk.Lock()
+		since := m.since
+		m.disk.Unlock()
+		if since == 0 {
+			if packs, _ := filepath.Glob(filepath.Join(m.dir, "objects/pack/*.pack")); len(packs) == 0 {
+				t.Error("nothing was packed")
+			}
+			f.blobs, f.trees = newCache[[]byte](1<<20), newCache[*tree](1<<20)
+			wantFile(t, s, "f", "1")
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("the mirror was not tidied up")
+}

@@ -114,12 +114,18 @@ func New(opts Options) (*Fetcher, error) {
 // Close ends the processes that read mirrors. Snapshots cannot be read afterwards.
 func (f *Fetcher) Close() error {
 	f.mu.Lock()
-	f.closed.Store(true)
+	if f.closed.Swap(true) {
+		f.mu.Unlock()
+		return nil
+	}
 	mirrors := f.mirrors
 	f.mirrors = map[string]*mirror{}
 	f.mu.Unlock()
 	for _, m := range mirrors {
 		m.objects.close()
+	}
+	if err := f.git.close(); err != nil {
+		return rutter.Errorf(rutter.CodeInternal, "closing the Git sources: %w", err)
 	}
 	return nil
 }

@@ -146,7 +146,7 @@ func noSecretOnDisk(t *testing.T, dir, secret string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "tmp", "*")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(dir, "sessions", "*", "tmp", "*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -15,37 +15,44 @@ const maintainEvery = 64
 
 // maintain keeps a mirror quick and small: small packs are joined, and commits
 // that nobody has read for long and nobody holds a Snapshot of are let go.
-// It never touches what a Snapshot that is still referenced may read. m.disk is held.
+// It never touches what a Snapshot that is still referenced may read.
 func (m *mirror) maintain(ctx context.Context) {
-	if m.since++; m.since < maintainEvery {
+	m.disk.Lock()
+	defer m.disk.Unlock()
+	if m.since < maintainEvery {
 		return
 	}
 	m.since = 0
-	if err := m.tidy(ctx); err != nil {
+	unlock, err := m.lock(ctx)
+	if err == nil {
+		defer unlock()
+		err = m.tidy(ctx)
+	}
+	if err != nil {
 		m.f.opts.Logger.Warn("Git mirror could not be tidied up", "dir", m.dir, "err", err)
 	}
 }
 
+// tidy does the work of maintain; m.disk is held.
 func (m *mirror) tidy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.f.opts.FetchTimeout)
 	defer cancel()
 	git := command{dir: m.dir, env: base().env(), files: m.lockFiles()}
 	dropped := m.unpin(time.Now().Add(-m.f.opts.KeepCommits))
-	if len(dropped) == 0 {
-		git.args = []string{"repack", "--quiet", "-d", "--geometric=2"}
-		_, err := m.f.git.run(ctx, git)
-		return err
+	steps := [][]string{{"pack-refs", "--all"}, {"repack", "--quiet", "-d", "--geometric=2"}}
+	if len(dropped) > 0 {
+		var script strings.Builder
+		for _, commit := range dropped {
+			script.WriteString("delete " + pinned + commit + "\n")
+		}
+		git.args, git.stdin = []string{"update-ref", "--stdin"}, script.String()
+		if _, err := m.f.git.run(ctx, git); err != nil {
+			return err
+		}
+		git.stdin = ""
+		steps = [][]string{{"pack-refs", "--all"}, {"repack", "--quiet", "-a", "-d"}, {"prune", "--expire=now"}}
 	}
-	var script strings.Builder
-	for _, commit := range dropped {
-		script.WriteString("delete " + pinned + commit + "\n")
-	}
-	git.args, git.stdin = []string{"update-ref", "--stdin"}, script.String()
-	if _, err := m.f.git.run(ctx, git); err != nil {
-		return err
-	}
-	git.stdin = ""
-	for _, args := range [][]string{{"pack-refs", "--all"}, {"repack", "--quiet", "-a", "-d"}, {"prune", "--expire=now"}} {
+	for _, args := range steps {
 		git.args = args
 		if _, err := m.f.git.run(ctx, git); err != nil {
 			return err

@@ -35,7 +35,8 @@ type mirror struct {
 	// disk serialises what writes to dir, and guards the two below.
 	disk   sync.Mutex
 	opened bool
-	since  int
+	// since counts fetches since the mirror was last tidied up.
+	since int
 
 	mu sync.Mutex
 	// pins are the commits that are completely in the mirror, and when they

@@ -498,7 +498,9 @@ func TestFetchBringsOnlyWhatChanged(t *testing.T) {
 	f := newFetcher(t, Options{})
 	snap(t, f, o.url(), "main")
 	m := mirrorOf(t, f)
-	objects := func() int { return len(strings.Fields(o.git("--git-dir", m.dir, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"))) }
+	objects := func() int {
+		return len(strings.Fields(o.git("--git-dir", m.dir, "cat-file", "--batch-all-objects", "--batch-check=%(objectname)")))
+	}
 	before := objects()
 	o.commit("main", "apps/007/values.yaml", "changed\n")
 	snap(t, f, o.url(), "main")

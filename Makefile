@@ -69,7 +69,7 @@ bench: build ## time a set of 1,000 applications; PHASES=sync ARGS="-o json"
 
 .PHONY: generate
 generate: ## deep copies and CRDs
-	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object paths=./api/... crd output:crd:dir=deploy/crds
+	$(GO) run sigs.k8s.io/controller-tools/cmd/controller-gen@v0.23.0 object paths=./api/... crd:crdVersions=v1 output:crd:dir=deploy/crds
 
 .PHONY: clean
 clean: ## remove what was built

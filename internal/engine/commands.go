@@ -129,6 +129,19 @@ func (e *Engine) Sync(id rutter.UnitID, req rutter.SyncRequest) {
 	e.queue.add(id)
 }
 
+// Reject records a request that cannot be carried out as an operation that ended in Error.
+func (e *Engine) Reject(id rutter.UnitID, req rutter.SyncRequest, err error) {
+	u := e.unit(id)
+	if u == nil {
+		return
+	}
+	now := e.now()
+	u.mu.Lock()
+	u.last = &rutter.OperationReport{Request: req, Phase: rutter.OperationError, Message: err.Error(), StartedAt: now, FinishedAt: now}
+	u.mu.Unlock()
+	e.opts.Changed(id, false)
+}
+
 // Refresh compares a unit again. latest asks the remote for new commits first;
 // otherwise the revisions that are known by now are used.
 func (e *Engine) Refresh(id rutter.UnitID, latest bool) {

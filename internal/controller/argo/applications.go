@@ -67,7 +67,7 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 		a.opts.Engine.Remove(id)
 		return reconcile.Result{}, nil
 	}
-	unit, conditions := argo.ToUnit(&app, argo.Config{Namespace: a.opts.Namespace}, a.projects.get)
+	unit, conditions := argo.ToUnit(&app, a.config(), a.projects.get)
 	if app.DeletionTimestamp != nil {
 		return reconcile.Result{}, a.delete(&app, unit)
 	}
@@ -77,6 +77,17 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	a.opts.Engine.Upsert(unit)
 	a.request(id, &app)
 	return reconcile.Result{}, nil
+}
+
+// config is what translating needs to know of the control plane.
+func (c *Controllers) config() argo.Config {
+	return argo.Config{Namespace: c.opts.Namespace, Cluster: func(t rutter.Target) (rutter.ClusterInfo, bool) {
+		cluster, err := c.opts.Clusters.Lookup(t)
+		if err != nil {
+			return rutter.ClusterInfo{}, false
+		}
+		return cluster.Info(), true
+	}}
 }
 
 // forget drops an Application that no longer exists.
@@ -129,7 +140,11 @@ func (a *applications) request(id rutter.UnitID, app *v1alpha1.Application) {
 		x.operation = time.Time{}
 	} else if x.operation.IsZero() {
 		x.operation = a.opts.Now()
-		a.opts.Engine.Sync(id, argo.SyncRequest(app))
+		if err := argo.CheckOperation(app); err != nil {
+			a.opts.Engine.Reject(id, argo.SyncRequest(app), err)
+		} else {
+			a.opts.Engine.Sync(id, argo.SyncRequest(app))
+		}
 	}
 	if refresh == "" {
 		x.refresh = time.Time{}

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,8 +20,10 @@ import (
 type fetches struct {
 	mu      sync.Mutex
 	pending map[string]*fetch
-	queue   []*fetch
-	busy    bool
+	// failed are the last failures, by commit.
+	failed map[string]*fetch
+	queue  []*fetch
+	busy   bool
 	// lock is held, and handed to git, while the mirror is written to.
 	lock *os.File
 }
@@ -30,16 +33,21 @@ type fetch struct {
 	remote remote
 	commit string
 	done   chan struct{}
+	ended  time.Time
 	err    error
 }
 
-// ensure returns once commit and all its files are in the mirror.
-func (fs *fetches) ensure(ctx context.Context, m *mirror, r remote, commit string) error {
+// ensure returns once commit and all its files are in the mirror. A failure of
+// a moment ago answers those who would take an answer of that age.
+func (fs *fetches) ensure(ctx context.Context, m *mirror, r remote, commit string, age time.Duration) error {
 	if m.pinnedHere(commit) {
 		return nil
 	}
 	fs.mu.Lock()
 	want := fs.pending[commit]
+	if old := fs.failed[commit]; want == nil && old != nil && old.remote.access.digest == r.access.digest && time.Since(old.ended) < min(age, failureAge) {
+		want = old
+	}
 	if want == nil {
 		want = &fetch{remote: r, commit: commit, done: make(chan struct{})}
 		fs.pending[commit] = want
@@ -74,8 +82,12 @@ func (fs *fetches) work(ctx context.Context, m *mirror) {
 		fs.mu.Lock()
 		for _, w := range batch {
 			delete(fs.pending, w.commit)
+			if w.ended = time.Now(); w.err != nil {
+				fs.failed[w.commit] = w
+			}
 			close(w.done)
 		}
+		maps.DeleteFunc(fs.failed, func(_ string, w *fetch) bool { return time.Since(w.ended) > failureAge })
 		fs.mu.Unlock()
 		m.maintain(ctx)
 	}
@@ -172,9 +184,9 @@ var errNoCommit = errors.New("the commit is in no branch or tag")
 
 // fetchHistory brings everything, looks whether the commit is in it, and pins it.
 func (m *mirror) fetchHistory(ctx context.Context, dir string, r remote, commit string) error {
-	args := []string{r.remote}
+	args := []string{"--prune", r.remote}
 	if _, err := os.Stat(filepath.Join(dir, "shallow")); err == nil {
-		args = []string{"--unshallow", r.remote}
+		args = []string{"--prune", "--unshallow", r.remote}
 	}
 	m.f.counts.fetches.Add(1)
 	if err := m.fetch(ctx, dir, r, args, []string{"+refs/*:refs/remotes/all/*"}); err != nil {

@@ -573,3 +573,24 @@ func TestTidyHappensByItself(t *testing.T) {
 	}
 	t.Fatal("the mirror was not tidied up")
 }
+
+func TestMissingCommitIsNotAskedForByEveryAsker(t *testing.T) {
+	o := newOrigin(t)
+	o.commit("main", "f", "1")
+	f := newFetcher(t, Options{})
+	ask := func(age int64) int64 {
+		t.Helper()
+		_, err := f.Snapshot(t.Context(), rutter.Repo{URL: o.url(), Revision: strings.Repeat("e", 40)}, rutter.ResolveOptions{MaxAge: age})
+		if rutter.CodeOf(err) != rutter.CodeNotFound {
+			t.Errorf("a commit that is not there: %v", err)
+		}
+		return f.Stats().Fetches
+	}
+	first := ask(1 << 60)
+	if n := ask(1 << 60); n != first {
+		t.Errorf("the second asker made %d more fetches", n-first)
+	}
+	if n := ask(0); n == first {
+		t.Error("who asks for a fresh answer got an old one")
+	}
+}

@@ -165,7 +165,7 @@ func (f *Fetcher) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Re
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.mirror.snapshot(ctx, r, commit)
+	s, err := r.mirror.snapshot(ctx, r, commit, time.Duration(opts.MaxAge))
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func parseLocation(raw string) (location, error) {
 	case len(text) > maxURL:
 		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL has %d characters, more than %d", len(text), maxURL)
 	case strings.HasPrefix(text, "-"), strings.ContainsFunc(text, unsafeRune), strings.Contains(text, " ") && !strings.HasPrefix(strings.ToLower(text), "file://"):
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has characters that no repository URL has", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has characters that no repository URL has", conceal(text))
 	}
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok {
@@ -54,7 +54,7 @@ func parseLocation(raw string) (location, error) {
 	case "file":
 		return parseFile(text)
 	}
-	return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q: protocol %q is not allowed; use https, http, ssh or file", redact(text), scheme)
+	return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q: protocol %q is not allowed; use https, http, ssh or file", conceal(text), scheme)
 }
 
 func unsafeRune(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == '\uFFFD' }
@@ -63,13 +63,13 @@ func parseNetwork(text string) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		// The cause quotes the URL, and with it any password.
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q cannot be parsed; write it as https://host/path or ssh://user@host/path", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q cannot be parsed; write it as https://host/path or ssh://user@host/path", conceal(text))
 	}
 	if !hostForm.MatchString(u.Host) {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has no valid host name", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has no valid host name", conceal(text))
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has a query or fragment; write the revision in targetRevision and the folder in path", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has a query or fragment; write the revision in targetRevision and the folder in path", conceal(text))
 	}
 	l := location{scheme: strings.ToLower(u.Scheme), host: strings.ToLower(u.Host), path: strings.Trim(u.Path, "/")}
 	if u.User != nil {
@@ -77,12 +77,12 @@ func parseNetwork(text string) (location, error) {
 		l.password, _ = u.User.Password()
 	}
 	if l.path == "" || strings.HasPrefix(l.path, "-") {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q names no repository on the host", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q names no repository on the host", conceal(text))
 	}
 	u.User = nil
 	if l.scheme == "ssh" && l.user != "" {
 		if !userForm.MatchString(l.user) {
-			return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has an invalid user name", redact(text))
+			return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has an invalid user name", conceal(text))
 		}
 		u.User = url.User(l.user)
 	}
@@ -94,7 +94,7 @@ func parseNetwork(text string) (location, error) {
 func parseSCP(text string) (location, error) {
 	m := scpForm.FindStringSubmatch(text)
 	if m == nil || strings.HasPrefix(m[3], "-") || strings.Trim(m[3], "/") == "" {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q is not a Git URL; write https://host/path, ssh://user@host/path, user@host:path or file:///path", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q is not a Git URL; write https://host/path, ssh://user@host/path, user@host:path or file:///path", conceal(text))
 	}
 	return location{remote: text, scheme: "ssh", user: m[1], host: strings.ToLower(m[2]), path: strings.Trim(m[3], "/")}, nil
 }
@@ -105,11 +105,11 @@ func parseSCP(text string) (location, error) {
 func parseFile(text string) (location, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) || u.RawQuery != "" || u.Fragment != "" {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q is not a local repository; write file:///absolute/path", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q is not a local repository; write file:///absolute/path", conceal(text))
 	}
 	dir := path.Clean(u.Path)
 	if strings.ContainsRune(dir, 0) || dir == "/" {
-		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q names no repository", redact(text))
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q names no repository", conceal(text))
 	}
 	if _, err := os.Stat(dir); err != nil {
 		if _, err := os.Stat(dir + ".git"); err == nil {
@@ -151,3 +151,13 @@ var userinfo = regexp.MustCompile(`://[^/@\s'"]*(?:@[^/@\s'"]*)*@`)
 
 // redact removes what stands between :// and @ in every URL of text.
 func redact(text string) string { return userinfo.ReplaceAllString(text, "://") }
+
+// conceal is redact for text that is no proper URL: all up to the last @ may
+// be a password.
+func conceal(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		return text
+	}
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
+}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -89,7 +90,7 @@ var hostile = []string{
 	"https://", "https:///x", "https://host", "https://host/", "ssh://host", "git://host/x", "ftp://host/x", "/etc/passwd", "./x", "../x", "C:\\x",
 	"https://host/x\n", "https://ho st/x", "https://host/x y", "https://host/x\x00y", "https://host/x\ny", "https://host/x?y=z", "https://host/x#y", "https://host\\@evil/x",
 	"https://host:port/x", "https://host:999999999/x", "https://[::1/x", "https://ho%0ast/x", "https://hos;t/x", "https://$(id)/x", "ssh://git@h`id`/x", "ssh://a b@host/x", "ssh://a%0ab@host/x",
-	"file://host/x", "file://", "file:///", "file://relative", "file:///x?y", "file:///a%00b", "git@host:", "git@host:/", "host", "a:b:c\nd", "https://u:s3cr3t@", "https://u:s3cr3t@h:bad/x",
+	"file://host/x", "file://", "file:///", "file://relative", "file:///x?y", "file:///a%00b", "git@host:", "git@host:/", "host", "a:b:c\nd", "https://u:s3cr3t@", "https://u:s3cr3t@h:bad/x", "https://u:s3cr3t/x@h/x", "https://u:s3cr3t?x@h/x", "https://u:%zzs3cr3t@h/x",
 	strings.Repeat("https://host/", 400),
 }
 
@@ -133,11 +134,14 @@ func TestOwnMirrorsCannotBeRead(t *testing.T) {
 	}
 }
 
+// remoteHelper is what git takes for the name of a program to run.
+var remoteHelper = regexp.MustCompile(`^[A-Za-z0-9+.-]+::`)
+
 func FuzzParseLocation(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s)
 	}
-	for _, s := range []string{"https://u:p@github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:22/x", "file:///srv/x"} {
+	for _, s := range []string{"https://u:p@github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:22/x", "file:///srv/x", "0:0::"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -145,7 +149,7 @@ func FuzzParseLocation(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if strings.HasPrefix(l.remote, "-") || strings.ContainsAny(l.remote, "\x00\n\r") || strings.Contains(l.remote, "::") && !strings.Contains(l.remote, "[") && !strings.Contains(l.remote, "://") {
+		if strings.HasPrefix(l.remote, "-") || strings.ContainsAny(l.remote, "\x00\n\r") || remoteHelper.MatchString(l.remote) {
 			t.Errorf("%q is handed to git as %q", raw, l.remote)
 		}
 		if u, err := url.Parse(l.remote); err == nil && u.User != nil {

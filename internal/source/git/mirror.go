@@ -15,8 +15,8 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// pinned is where the refs that hold commits are; no remote's ref is ever
-// written to a mirror, so no name that a remote chooses becomes a file.
+// pinned is where the refs that hold commits are. The remote's own refs are
+// not kept, but for a server that gives out no single commits (fetchHistory).
 const pinned = "refs/rutter/"
 
 // mirror is the local copy of one repository, as one credential can read it.
@@ -54,7 +54,7 @@ func newMirror(f *Fetcher, key string) *mirror {
 		pins: map[string]time.Time{}, live: map[string]weak.Pointer[snapshot]{}}
 	m.objects = newObjects(m)
 	m.lookups.fetch = m.lsRemote
-	m.fetches.pending = map[string]*fetch{}
+	m.fetches.pending, m.fetches.failed = map[string]*fetch{}, map[string]*fetch{}
 	return m
 }
 
@@ -109,7 +109,7 @@ func (m *mirror) lsRemote(ctx context.Context, r remote) (refs, error) {
 // snapshot returns the files of a commit, fetching it when it is not here. A
 // mirror that turns out to be damaged is made anew, once; while that fails,
 // what of the old one can still be read goes on being read.
-func (m *mirror) snapshot(ctx context.Context, r remote, commit string) (*snapshot, error) {
+func (m *mirror) snapshot(ctx context.Context, r remote, commit string, age time.Duration) (*snapshot, error) {
 	if m.damaged.Load() {
 		if err := m.rebuild(ctx, r, commit); err != nil {
 			m.f.opts.Logger.Warn("Git mirror is damaged and could not be fetched anew", "repository", r.display(), "err", err)
@@ -118,10 +118,10 @@ func (m *mirror) snapshot(ctx context.Context, r remote, commit string) (*snapsh
 	if s := m.known(commit); s != nil {
 		return s, nil
 	}
-	s, err := m.openCommit(ctx, r, commit)
+	s, err := m.openCommit(ctx, r, commit, age)
 	if err != nil && m.damaged.Load() {
 		if err = m.rebuild(ctx, r, commit); err == nil {
-			s, err = m.openCommit(ctx, r, commit)
+			s, err = m.openCommit(ctx, r, commit, age)
 		}
 	}
 	if err != nil {
@@ -130,8 +130,8 @@ func (m *mirror) snapshot(ctx context.Context, r remote, commit string) (*snapsh
 	return m.remember(s), nil
 }
 
-func (m *mirror) openCommit(ctx context.Context, r remote, commit string) (*snapshot, error) {
-	if err := m.fetches.ensure(ctx, m, r, commit); err != nil {
+func (m *mirror) openCommit(ctx context.Context, r remote, commit string, age time.Duration) (*snapshot, error) {
+	if err := m.fetches.ensure(ctx, m, r, commit, age); err != nil {
 		return nil, err
 	}
 	return newSnapshot(m, r.display(), commit)

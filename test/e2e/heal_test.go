@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// edits is how often a person scales by hand; repairLimit is no goal but what
+// would be broken on any machine.
+const (
+	edits       = 20
+	repairLimit = 10 * time.Second
+)
+
+// TestSelfHeal edits and deletes live objects by hand; each is put back.
+func TestSelfHeal(t *testing.T) {
+	w := start(t) // not parallel: the times mean something
+	ns := w.alpha.namespace(t, "heal")
+	r := w.repo(t, "heal", tree{"app/web.yaml": deployment("web", 2) + "---\n" + service("web")})
+	w.create(t, application("heal", "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, "heal", "")
+
+	t.Run("scaled by hand", func(t *testing.T) {
+		before := counter(t, w.addr, "rutter_objects_healed_total")
+		took := make([]time.Duration, 0, edits)
+		for i := range edits {
+			took = append(took, scaleAndWait(t, w.alpha, ns, "web", int32(3+i%5), 2))
+		}
+		slices.Sort(took)
+		t.Logf("edit to repair, %d edits: p50 %s, p99 %s, max %s", edits, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
+		if last := took[len(took)-1]; last > repairLimit {
+			t.Errorf("a repair took %s, more than %s", last, repairLimit)
+		}
+		if n := counter(t, w.addr, "rutter_objects_healed_total") - before; n < edits {
+			t.Errorf("%v repairs are counted, wanted at least %d", n, edits)
+		}
+	})
+
+	t.Run("deleted by hand", func(t *testing.T) {
+		old := get(t, w.alpha, ns, "web", &corev1.Service{})
+		if err := w.alpha.client.Delete(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		await(t, w.alpha.client, &corev1.ServiceList{}, ns, "web", func(s *corev1.Service) error {
+			return isNew(s, old.UID)
+		})
+		t.Logf("a deleted Service is back after %s", time.Since(begun).Round(time.Millisecond))
+		w.awaitSynced(t, "heal", "")
+	})
+}
+
+func isNew(s *corev1.Service, old types.UID) error {
+	if s == nil || s.UID == old {
+		return errors.New("it is not back")
+	}
+	return nil
+}
+
+// scaleAndWait scales a Deployment by hand and returns how long it took until
+// it was put back.
+func scaleAndWait(t *testing.T, c *cluster, ns, name string, replicas, want int32) time.Duration {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	events, err := c.client.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(ns), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	begun := time.Now()
+	c.patch(t, &appsv1.Deployment{}, ns, name, fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+	edited := false
+	for ev := range events.ResultChan() {
+		d, ok := ev.Object.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		switch *d.Spec.Replicas {
+		case replicas:
+			edited = true
+		case want:
+			if edited {
+				return time.Since(begun)
+			}
+		}
+	}
+	t.Fatalf("not put back within %s", patience)
+	return 0
+}

@@ -22,6 +22,7 @@ import (
 // Options are the declared options and the operator's limit.
 type Options struct {
 	rutter.DirectoryOptions
+
 	// MaxBytes bounds the combined size of the files; zero means no limit.
 	MaxBytes int64
 }

@@ -2,10 +2,12 @@ package helm
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
@@ -42,7 +44,21 @@ func loadChart(repo *record.FS, dir string) (*chart.Chart, error) {
 	if err != nil {
 		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: path.Join(dir, "Chart.yaml"), Message: "the chart cannot be loaded: " + oneLine(err.Error())}
 	}
+	inNameOrder(c)
 	return c, nil
+}
+
+// inNameOrder orders dependencies, which the library gathers in a map: the
+// same chart must always render the same.
+func inNameOrder(c *chart.Chart) {
+	deps := c.Dependencies()
+	slices.SortStableFunc(deps, func(a, b *chart.Chart) int {
+		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
+	})
+	for _, d := range deps {
+		inNameOrder(d)
+	}
+	c.SetDependencies(deps...)
 }
 
 func ignoreRules(repo *record.FS, dir string) (*ignore.Rules, error) {

@@ -25,6 +25,8 @@ type engine struct {
 	probe probes
 	// depth counts templates that are being executed within each other.
 	depth int
+	// page is the template that is being executed at the top.
+	page string
 }
 
 // maxDepth bounds templates within templates; Helm stops at the same number.
@@ -68,6 +70,7 @@ func (e *engine) render(c *chart.Chart, top common.Values) (map[string]string, e
 			continue // holds definitions only
 		}
 		p := pages[name]
+		e.page = name
 		p.scope["Template"] = common.Values{"Name": name, "BasePath": p.base}
 		text, err := e.execute(root, name, p.scope)
 		if err != nil {

@@ -31,7 +31,7 @@ var place = regexp.MustCompile(`template: ([^:\s]+):(\d+)(?::\d+)?: `)
 // failure translates an error of text/template: which file and line of the
 // chart, and what is wrong, without the way through the includes.
 func (e *engine) failure(err error) error {
-	out := &rutter.Error{Code: rutter.CodeInvalid, Message: problem(err)}
+	out := &rutter.Error{Code: rutter.CodeInvalid, File: e.page, Message: problem(err)}
 	if m := place.FindStringSubmatch(err.Error()); m != nil {
 		out.File = m[1]
 		out.Line, _ = strconv.Atoi(m[2])

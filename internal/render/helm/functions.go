@@ -3,6 +3,7 @@ package helm
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"text/template"
 
@@ -19,9 +20,7 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 	f := sprig.TxtFuncMap()
 	delete(f, "env")
 	delete(f, "expandenv")
-	for name, fn := range e.text() {
-		f[name] = fn
-	}
+	maps.Copy(f, e.text())
 	for _, name := range helmOnly() {
 		f[name] = e.fromHelm(name)
 	}

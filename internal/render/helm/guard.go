@@ -41,10 +41,12 @@ func (g *guard) tick() string {
 	return ""
 }
 
-// print passes on what an action is about to print, unless it is endless.
-func (g *guard) print(v any) any {
+// print passes on what an action is about to print, unless it is endless. It
+// takes a reflect.Value so that the value stays addressable: how a value prints
+// depends on that.
+func (g *guard) print(v reflect.Value) reflect.Value {
 	g.tick()
-	g.weighTree(v)
+	g.weighValue(v)
 	return v
 }
 
@@ -106,15 +108,11 @@ func (g *guard) result(name string, v reflect.Value) {
 
 // weighTree refuses a value that would be endless or too large when it is
 // written out: one that holds itself, or holds the same parts over and over.
-func (g *guard) weighTree(v any) {
+func (g *guard) weighTree(v any) { g.weighValue(reflect.ValueOf(v)) }
+
+func (g *guard) weighValue(v reflect.Value) {
 	nodes, bytes := maxNodes, 4*maxString
-	if s, ok := v.(string); ok {
-		if len(s) > maxString {
-			g.stop("a text of more than %d MiB is written", maxString>>20)
-		}
-		return
-	}
-	if !weigh(reflect.ValueOf(v), maxNest, &nodes, &bytes) {
+	if !weigh(v, maxNest, &nodes, &bytes) {
 		g.stop("a value that holds itself, or is too large, is written")
 	}
 }
@@ -146,8 +144,8 @@ func weigh(v reflect.Value, depth int, nodes, bytes *int) bool {
 			}
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if !weigh(v.Field(i), depth-1, nodes, bytes) {
+		for _, field := range v.Fields() {
+			if !weigh(field, depth-1, nodes, bytes) {
 				return false
 			}
 		}
@@ -163,6 +161,7 @@ type meter struct {
 
 type meteredWriter struct {
 	strings.Builder
+
 	meter *meter
 }
 

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"bytes"
+	"errors"
 	"path"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -18,7 +19,7 @@ type sealedLoader struct{}
 
 // Load implements jsonschema.URLLoader.
 func (sealedLoader) Load(url string) (any, error) {
-	return nil, rutter.Errorf(rutter.CodeUnsupported, "the schema refers to %s, which is not fetched: put the definition into the schema", url)
+	return nil, rutter.Errorf(rutter.CodeUnsupported, "%s is not fetched", url)
 }
 
 // validate checks the values of a chart and of its dependencies against their schemas.
@@ -57,7 +58,10 @@ func validateOne(schema []byte, vals map[string]any) error {
 	}
 	compiled, err := compiler.Compile(name)
 	if err != nil {
-		return rutter.Errorf(codeOf(err), "the schema cannot be used: %w", err)
+		if out := (*jsonschema.LoadURLError)(nil); errors.As(err, &out) {
+			return rutter.Errorf(rutter.CodeUnsupported, "it refers to %s, which is not fetched: put the definition into the schema", out.URL)
+		}
+		return rutter.Errorf(rutter.CodeInvalid, "the schema cannot be used: %w", err)
 	}
 	if err := compiled.Validate(vals); err != nil {
 		return rutter.Errorf(rutter.CodeInvalid, "%s", schemaProblem(err))

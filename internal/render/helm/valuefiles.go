@@ -53,7 +53,7 @@ func matches(in Input, f valueFile) ([]valueFile, error) {
 			return []valueFile{f}, nil
 		}
 		if in.Options.IgnoreMissingValueFiles {
-			return nil, f.repo.Err() //nolint:wrapcheck // what stopped the render
+			return nil, f.repo.Err()
 		}
 		return nil, rutter.Errorf(rutter.CodeNotFound, "value file %s does not exist: add it, or set helm.ignoreMissingValueFiles", f.path)
 	}

@@ -113,7 +113,7 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	}
 	data, err := f.snap.ReadFile(p)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // already a PathError
+		return nil, err
 	}
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	entries, err := f.snap.ReadDir(p)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // already a PathError
+		return nil, err
 	}
 	return entries, nil
 }
@@ -152,7 +152,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	}
 	info, err := f.snap.Stat(p)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // already a PathError
+		return nil, err
 	}
 	return info, nil
 }

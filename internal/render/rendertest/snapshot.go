@@ -5,11 +5,12 @@
 package rendertest
 
 import (
-	"crypto/sha1" //nolint:gosec // Git's object ids, not a protection
+	"crypto/sha1"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"testing/fstest"
@@ -20,6 +21,7 @@ import (
 // snapshot is a commit that never was.
 type snapshot struct {
 	fstest.MapFS
+
 	revision string
 }
 
@@ -40,9 +42,7 @@ func Snapshot(files map[string]string) rutter.Snapshot {
 // With returns a copy of files in which some are changed; an empty content removes the file.
 func With(files, changes map[string]string) map[string]string {
 	out := map[string]string{}
-	for k, v := range files {
-		out[k] = v
-	}
+	maps.Copy(out, files)
 	for k, v := range changes {
 		if v == "" {
 			delete(out, k)
@@ -99,6 +99,6 @@ func blob(data []byte) string {
 }
 
 func digest(data []byte) string {
-	sum := sha1.Sum(data) //nolint:gosec // see above
+	sum := sha1.Sum(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,169 @@
+package kustomize
+
+import (
+	"path"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/kustomize/api/types"
+	"sigs.k8s.io/kustomize/kyaml/resid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/manifest"
+)
+
+// declared is an object as a file declares it, before kustomize changes it.
+// Namespaces are left out: kustomize guesses them.
+type declared struct{ kind, name string }
+
+// content is what one file says, found once for each content.
+type content struct {
+	// objects are the objects that it declares, with the lines.
+	objects map[declared][]int
+	// kustomization is set for a checked kustomization; it is shared and not changed.
+	kustomization *types.Kustomization
+	// quiet replaces the text, where that is not nil.
+	quiet []byte
+}
+
+// known remembers contents by the path and the hash of a file. It forgets all
+// when it is full, which costs reading again.
+type known struct {
+	mu sync.Mutex
+	by map[[2]string]*content
+}
+
+// maxKnown bounds the files that are remembered.
+const maxKnown = 8192
+
+func newKnown() *known { return &known{by: map[[2]string]*content{}} }
+
+func (k *known) get(file, hash string) *content {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.by[[2]string{file, hash}]
+}
+
+func (k *known) put(file, hash string, c *content) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.by) >= maxKnown {
+		clear(k.by)
+	}
+	k.by[[2]string{file, hash}] = c
+}
+
+// place is a file and a line.
+type place = rutter.Origin
+
+// originIndex finds where the objects of one render were declared.
+type originIndex struct {
+	places map[declared][]place
+	fsys   *snapshotFS
+}
+
+// origins indexes the resource files and the generators of a finished render.
+func (f *snapshotFS) origins() originIndex {
+	ix := originIndex{places: map[declared][]place{}, fsys: f}
+	for file, k := range f.kustomizations {
+		for _, g := range k.ConfigMapGenerator {
+			ix.add(declared{"ConfigMap", g.Name}, place{File: file})
+		}
+		for _, g := range k.SecretGenerator {
+			ix.add(declared{"Secret", g.Name}, place{File: file})
+		}
+	}
+	for file := range f.resources {
+		for id, lines := range f.declaredIn(file) {
+			for _, n := range lines {
+				ix.add(id, place{File: file, Line: n})
+			}
+		}
+	}
+	return ix
+}
+
+func (ix originIndex) add(id declared, p place) { ix.places[id] = append(ix.places[id], p) }
+
+// origin returns the place of an object, and whether there is but one.
+func (ix originIndex) origin(id resid.ResId) (rutter.Origin, bool) {
+	places := ix.places[declared{id.Kind, id.Name}]
+	if len(places) != 1 {
+		return rutter.Origin{}, false
+	}
+	return places[0], true
+}
+
+// line returns the line of an object in a file; 0 when it is not certain.
+func (ix originIndex) line(file string, id resid.ResId) int {
+	if !ix.fsys.resources[file] {
+		return 0
+	}
+	if lines := ix.fsys.declaredIn(file)[declared{id.Kind, id.Name}]; len(lines) == 1 {
+		return lines[0]
+	}
+	return 0
+}
+
+// declaredIn returns the objects in a resource file that the render has read.
+func (f *snapshotFS) declaredIn(file string) map[declared][]int {
+	data, read := f.read[file]
+	if !read {
+		return nil
+	}
+	hash := f.repo.HashOf(file)
+	if c := f.known.get(file, hash); c != nil && c.objects != nil {
+		return c.objects
+	}
+	c := &content{objects: map[declared][]int{}}
+	for _, doc := range manifest.Split(data) {
+		v, err := manifest.Decode(doc, file)
+		if err != nil {
+			continue // the library has read it, so it is in a form that only it knows
+		}
+		objs, err := manifest.Objects(v, rutter.Origin{})
+		if err != nil {
+			continue
+		}
+		for _, o := range objs {
+			id := declared{o.GetKind(), o.GetName()}
+			c.objects[id] = append(c.objects[id], doc.Line)
+		}
+	}
+	f.known.put(file, hash, c)
+	return c.objects
+}
+
+// originAnnotation is where the library notes where an object comes from.
+const originAnnotation = "config.kubernetes.io/origin"
+
+// takeNote takes the library's note of the origin off an object and returns the file.
+func takeNote(m map[string]any, dir string, keep bool) string {
+	meta, _ := m["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	note, ok := annotations[originAnnotation].(string)
+	if !ok {
+		return ""
+	}
+	if !keep {
+		delete(annotations, originAnnotation)
+		if len(annotations) == 0 {
+			delete(meta, "annotations")
+		}
+	}
+	var where struct {
+		Path         string `json:"path"`
+		ConfiguredIn string `json:"configuredIn"`
+	}
+	if err := yaml.Unmarshal([]byte(note), &where); err != nil {
+		return ""
+	}
+	if where.Path == "" {
+		where.Path = where.ConfiguredIn
+	}
+	if where.Path == "" || strings.HasPrefix(where.Path, "/") {
+		return ""
+	}
+	return path.Join(dir, where.Path)
+}

@@ -95,6 +95,7 @@ func Run(ctx context.Context, t Task) Outcome {
 
 type run struct {
 	Task
+
 	mu      sync.Mutex
 	results []rutter.StepResult
 	hooks   []ranHook

@@ -94,7 +94,11 @@ func (r *run) recreate(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *
 	if err := r.Live.AwaitGone(ctx, []rutter.Ref{s.Ref}); err != nil {
 		return nil, fmt.Errorf("force: wait for the deletion: %w", err)
 	}
-	return r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{})
+	live, err := r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("force: create again: %w", err)
+	}
+	return live, nil
 }
 
 // nameOf is the ref to wait for: for a hook with a generated name, the name it got.

@@ -15,12 +15,12 @@ const module = "github.com/rutterhq/rutter"
 
 // Package is what a rule needs to know of a package, as go list prints it.
 type Package struct {
-	ImportPath string
-	Doc        string
-	Name       string
-	Imports    []string
-	GoFiles    []string
-	Dir        string
+	ImportPath string   `json:"ImportPath"`
+	Doc        string   `json:"Doc"`
+	Name       string   `json:"Name"`
+	Imports    []string `json:"Imports"`
+	GoFiles    []string `json:"GoFiles"`
+	Dir        string   `json:"Dir"`
 }
 
 // rel is the path within the module; "" is the vocabulary.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -182,7 +183,7 @@ func (r *root) appHistory() *cobra.Command {
 				if rev == "" {
 					rev = strings.Join(h.Revisions, ",")
 				}
-				t.rows = append(t.rows, []string{fmt.Sprint(h.ID), h.DeployedAt.UTC().Format("2006-01-02 15:04:05"), short(rev), orDash(by)})
+				t.rows = append(t.rows, []string{strconv.FormatInt(h.ID, 10), h.DeployedAt.UTC().Format("2006-01-02 15:04:05"), short(rev), orDash(by)})
 			}
 			return r.print(struct {
 				History []v1alpha1.RevisionHistory `json:"history"`

@@ -158,9 +158,9 @@ func (r *root) appWait() *cobra.Command {
 			for _, name := range args {
 				app, err := r.awaitApp(c.Context(), cl, name, timeout, func(app *v1alpha1.Application) bool {
 					op := app.Status.OperationState
-					return (!(all || sync) || app.Status.Sync.Status == string(rutter.Synced)) &&
-						(!(all || health) || app.Status.Health.Status == string(rutter.Healthy)) &&
-						(!(all || operation) || app.Operation == nil && (op == nil || rutter.OperationPhase(op.Phase).Completed()))
+					return ((!all && !sync) || app.Status.Sync.Status == string(rutter.Synced)) &&
+						((!all && !health) || app.Status.Health.Status == string(rutter.Healthy)) &&
+						((!all && !operation) || app.Operation == nil && (op == nil || rutter.OperationPhase(op.Phase).Completed()))
 				})
 				if err != nil {
 					return err

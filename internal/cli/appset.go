@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ func (r *root) appsetList() *cobra.Command {
 			for i := range list.Items {
 				s := &list.Items[i]
 				health, message := setState(s)
-				t.rows = append(t.rows, []string{s.Name, s.Namespace, fmt.Sprint(s.Status.ResourcesCount), orDash(health), orDash(message)})
+				t.rows = append(t.rows, []string{s.Name, s.Namespace, strconv.FormatInt(s.Status.ResourcesCount, 10), orDash(health), orDash(message)})
 			}
 			return r.print(list, t)
 		},

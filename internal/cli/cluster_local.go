@@ -64,7 +64,7 @@ func (r *root) clusterKubeconfig(dir *string) *cobra.Command {
 				return err
 			}
 			_, err = r.out.Write(data)
-			return err //nolint:wrapcheck // the terminal is gone
+			return err
 		},
 	}
 }

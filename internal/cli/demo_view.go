@@ -70,7 +70,7 @@ func (v *DemoView) Show(apps []v1alpha1.Application, servers map[string]string, 
 		age := time.Since(apps[i].CreationTimestamp.Time).Round(time.Second)
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", row.Name, row.Cluster, row.Sync, row.Health, orDash(short(row.Revision)), age)
 	}
-	w.Flush()
+	_ = w.Flush() // to memory
 	text := b.String()
 	v.lines = len(apps) + 1
 	fmt.Fprint(v.out, colour(text))

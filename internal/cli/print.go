@@ -35,7 +35,7 @@ func (r *root) print(v any, t table) error {
 			return fmt.Errorf("write yaml: %w", err)
 		}
 		_, err = r.out.Write(data)
-		return err //nolint:wrapcheck // the terminal is gone
+		return err
 	case "table", "wide", "":
 		return r.table(t)
 	default:

@@ -46,7 +46,7 @@ type root struct {
 // Main runs the command line and returns its exit code.
 func Main(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer, version string, deps Deps) int {
 	r := &root{deps: deps, version: version, in: in, out: out, err: stderr}
-	cmd := r.command()
+	cmd := r.command() //nolint:contextcheck // commands get their context when they run
 	cmd.SetArgs(args)
 	cmd.SetIn(in)
 	cmd.SetOut(out)

@@ -52,7 +52,7 @@ func newMember(info rutter.ClusterInfo, rc *rest.Config, opts Options) (*member,
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "the server's URL cannot be used: %w", err)
 	}
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // ends with close, not with the caller
+	ctx, cancel := context.WithCancel(context.Background())
 	m := &member{
 		server: info.Server, base: strings.TrimSuffix(base.String(), "/"), http: client, log: opts.Logger.With("cluster", info.Name), sink: opts.Sink,
 		writers: make(chan struct{}, opts.Writers), ctx: ctx, cancel: cancel, watches: map[rutter.GVK]*watch{},

@@ -37,7 +37,6 @@ type Registry struct {
 
 	mu      sync.RWMutex
 	members map[string]*registered
-	closed  bool
 }
 
 type registered struct {

@@ -111,8 +111,7 @@ func (m *member) open(ctx context.Context, r request) (*http.Response, error) {
 
 // bare takes the URL off an error of net/http: it is long and says nothing new.
 func bare(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

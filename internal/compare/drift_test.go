@@ -3,6 +3,7 @@ package compare_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 
 // leaves calls visit with the path of every scalar below v.
 func leaves(v any, at []any, visit func(at []any, v any)) {
-	next := func(s any) []any { return append(at[:len(at):len(at)], s) }
+	next := func(s any) []any { return append(slices.Clip(at), s) }
 	switch v := v.(type) {
 	case map[string]any:
 		for k, child := range v {

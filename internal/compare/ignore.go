@@ -108,7 +108,7 @@ func parsePointer(s string) ([]string, error) {
 	tokens := strings.Split(s[1:], "/")
 	unescape := strings.NewReplacer("~1", "/", "~0", "~")
 	for i, t := range tokens {
-		for j := 0; j < len(t); j++ {
+		for j := range len(t) {
 			if t[j] == '~' && (j+1 == len(t) || t[j+1] != '0' && t[j+1] != '1') {
 				return nil, rutter.Errorf(rutter.CodeInvalid,
 					"%q is not a JSON pointer: \"~\" is written ~0 and \"/\" inside a name is written ~1", s)

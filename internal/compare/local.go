@@ -48,6 +48,7 @@ func objectOf(u *unstructured.Unstructured) any {
 // declared value, l the live one and n what we own at the place.
 type localWalk struct {
 	*findings
+
 	kind    string
 	builtin bool
 	secret  bool
@@ -184,7 +185,7 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip pointers) {
 	for name, v := range d {
 		w.child(name, v, l, n, skip)
 	}
-	if !w.atomicMap(d, n) {
+	if !w.atomicMap(n) {
 		return
 	}
 	for name, v := range l {
@@ -201,7 +202,7 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip pointers) {
 }
 
 // atomicMap reports whether an apply would replace a map as a whole.
-func (w *localWalk) atomicMap(d map[string]any, n node) bool {
+func (w *localWalk) atomicMap(n node) bool {
 	field, parent := w.field()
 	if len(w.at) == 0 || len(w.at) == 1 && field == "metadata" {
 		return false

@@ -32,6 +32,7 @@ func Predicted(predicted, live *unstructured.Unstructured, opts Options) Result 
 // predicted value, l the live one, and after and before what we own of them.
 type predictedWalk struct {
 	*findings
+
 	secret bool
 }
 

@@ -58,14 +58,14 @@ func (f *findings) pop()        { f.at = f.at[:len(f.at)-1] }
 
 // field is the name of the innermost field on the way, and parent the one above it.
 func (f *findings) field() (field, parent string) {
-	for i := len(f.at) - 1; i >= 0; i-- {
-		if f.at[i].kind != stepField {
+	for _, v := range slices.Backward(f.at) {
+		if v.kind != stepField {
 			continue
 		}
 		if field != "" {
-			return field, f.at[i].name
+			return field, v.name
 		}
-		field = f.at[i].name
+		field = v.name
 	}
 	return field, ""
 }

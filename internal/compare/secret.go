@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/base64"
 	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,7 +106,7 @@ func (m *mask) cover(p path, v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, child := range v {
-			out[k] = m.coverChild(append(p[:len(p):len(p)], step{kind: stepField, name: k}), child)
+			out[k] = m.coverChild(append(slices.Clip(p), step{kind: stepField, name: k}), child)
 		}
 		return out
 	case []any:

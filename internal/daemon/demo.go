@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,7 +168,7 @@ func (d *demo) cloneURL() string { return d.git.URL() + "/fleet.git" }
 
 // copyFleet writes the example to a folder.
 func copyFleet(fleet fs.FS, dir, url string) error {
-	return fs.WalkDir(fleet, ".", func(p string, e fs.DirEntry, err error) error { //nolint:wrapcheck // errors below name the file
+	return fs.WalkDir(fleet, ".", func(p string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
@@ -206,9 +207,7 @@ func (d *demo) populate(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("declare cluster %s: %w", m.name, err)
 		}
-		for k, v := range m.labels {
-			secret.Labels[k] = v
-		}
+		maps.Copy(secret.Labels, m.labels)
 		objects = append(objects, secret)
 	}
 	objects = append(objects, rootApplication(namespace, d.cloneURL()))

@@ -35,13 +35,13 @@ func (d *demo) pushed(repo string) {
 	}
 	mac := hmac.New(sha256.New, []byte(d.secret))
 	mac.Write(body)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // called by the Git server, which has no context for it
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/api/webhook", bytes.NewReader(body))
 	if err != nil {
 		return
 	}
-	req.Header.Set("X-GitHub-Event", "push")
+	req.Header.Set("X-Github-Event", "push")
 	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -90,7 +90,7 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, error) 
 		res, err := r.Render(ctx, rutter.RenderRequest{Source: s, Snapshot: snaps[i], Refs: refs, AppName: unit.ID.Name, Instance: unit.Instance,
 			Project: unit.Project, Namespace: unit.Target.Namespace, KubeVersion: strings.TrimSpace(cfg.KubeVersion), APIVersions: cfg.APIVersions})
 		if err != nil {
-			return out, err //nolint:wrapcheck // it names file and line
+			return out, err
 		}
 		out.Objects = append(out.Objects, res.Objects...)
 		out.Warnings = append(out.Warnings, res.Warnings...)

@@ -120,7 +120,7 @@ func (d *daemon) manage() error {
 	d.manager, err = ctrl.NewManager(rc, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		LeaderElection: d.cfg.LeaderElect, LeaderElectionID: "rutter", LeaderElectionNamespace: d.cfg.Namespace,
-		LeaderElectionReleaseOnCancel: true, Controller: config.Controller{SkipNameValidation: ptr(true)}, GracefulShutdownTimeout: ptr(5 * time.Second),
+		LeaderElectionReleaseOnCancel: true, Controller: config.Controller{SkipNameValidation: new(true)}, GracefulShutdownTimeout: new(5 * time.Second),
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:    {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
 			&corev1.ConfigMap{}: {Namespaces: own},
@@ -132,7 +132,7 @@ func (d *daemon) manage() error {
 	if err := d.controllers.Setup(d.manager); err != nil {
 		return fmt.Errorf("set up the controllers: %w", err)
 	}
-	return d.manager.Add(manager.RunnableFunc(d.runEngine)) //nolint:wrapcheck // cannot fail before Start
+	return d.manager.Add(manager.RunnableFunc(d.runEngine))
 }
 
 // runEngine starts the engine once everything declared is known to it.
@@ -166,7 +166,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	if d.cfg.Reports != nil {
 		d.cfg.Reports(d.engine.Reports)
 	}
-	return d.manager.Add(everywhere{server.Start}) //nolint:wrapcheck // cannot fail before Start
+	return d.manager.Add(everywhere{server.Start})
 }
 
 func (d *daemon) ready() error {
@@ -185,7 +185,7 @@ func (e everywhere) Start(ctx context.Context) error { return e.start(ctx) }
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
 
 // warnings lets through what is a warning or worse.
 type warnings struct{ slog.Handler }

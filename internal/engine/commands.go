@@ -51,7 +51,7 @@ func sameUnit(a, b rutter.Unit) bool {
 		return false
 	}
 	a.Problem, b.Problem = nil, nil
-	return reflect.DeepEqual(a, b)
+	return reflect.DeepEqual(a, b) //nolint:govet // the errors in it are nil by now
 }
 
 func (e *Engine) subscribe(unit rutter.Unit) {

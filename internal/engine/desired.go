@@ -36,6 +36,7 @@ type desired struct {
 // desiredObject is one declared object.
 type desiredObject struct {
 	plan.Desired
+
 	gvk    rutter.GVK
 	source int // which of digests
 	pos    int // position within those manifests
@@ -103,7 +104,9 @@ func (d *desired) at(o *desired) *desired {
 func desiredKey(unit rutter.Unit, digests []string) string {
 	h := sha256.New()
 	// Everything that decorates or steers the objects is part of the key.
-	_ = json.NewEncoder(h).Encode([]any{unit.Instance, unit.Project, unit.Target, unit.Policy, unit.Ignore, unit.Sources, digests})
+	_ = json.NewEncoder(h).Encode([]any{ //nolint:errchkjson // plain data into a hash
+		unit.Instance, unit.Project, unit.Target, unit.Policy, unit.Ignore, unit.Sources, digests,
+	})
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -152,7 +155,7 @@ func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Clust
 	if req.KubeVersion, req.APIVersions, err = c.Version(ctx); err != nil {
 		return rutter.RenderResult{}, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
-	return e.opts.Renderer.Render(ctx, req)
+	return e.opts.Renderer.Render(ctx, req) //nolint:wrapcheck // the caller names the source
 }
 
 func sourceName(unit rutter.Unit, i int) string {

@@ -11,8 +11,6 @@ import (
 	"github.com/rutterhq/rutter/internal/compare"
 )
 
-var namespaceKind = rutter.GVK{Version: "v1", Kind: "Namespace"}
-
 // ensureNamespace is CreateNamespace=true (reference 2.10): the target namespace
 // exists, with managedNamespaceMetadata, before anything goes into it. It
 // carries no mark, so it is never pruned. A Namespace in the source wins.

@@ -54,6 +54,7 @@ type state struct {
 // entry is the memory of one live object.
 type entry struct {
 	rutter.Verdict
+
 	gvk   rutter.GVK
 	rv    uint64
 	epoch int64
@@ -147,7 +148,8 @@ func (h healLog) note(ref rutter.Ref, now time.Time) {
 			keep = append(keep, t)
 		}
 	}
-	x.recent = append(keep, now)
+	keep = append(keep, now)
+	x.recent = keep
 	if len(x.recent) < healBurst {
 		return
 	}

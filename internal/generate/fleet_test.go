@@ -92,7 +92,7 @@ func report(t *testing.T, res generate.Result) []byte {
 	for _, w := range res.Warnings {
 		b.WriteString("# warning: " + w + "\n")
 	}
-	for _, line := range strings.Split(problems(res), "\n") {
+	for line := range strings.SplitSeq(problems(res), "\n") {
 		if line != "" {
 			b.WriteString("# error: " + line + "\n")
 		}
@@ -132,7 +132,7 @@ func TestOrderDoesNotMatter(t *testing.T) {
 		t.Fatalf("%d applications: %v\n%s", len(want.Applications), names(want), problems(want))
 	}
 	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a reproducible order
+		r := rand.New(rand.NewPCG(seed, 1))
 		f, shuffled := monorepo(), set.DeepCopy()
 		r.Shuffle(len(f.clusters), func(i, j int) { f.clusters[i], f.clusters[j] = f.clusters[j], f.clusters[i] })
 		g := shuffled.Spec.Generators

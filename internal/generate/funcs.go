@@ -157,7 +157,7 @@ func slugify(args ...any) (string, error) {
 
 func toYAML(value any) (string, error) {
 	raw, err := yaml.Marshal(value)
-	return strings.TrimSuffix(string(raw), "\n"), err //nolint:wrapcheck // the template engine names the function
+	return strings.TrimSuffix(string(raw), "\n"), err
 }
 
 func fromYAML(text string) (map[string]any, error) {

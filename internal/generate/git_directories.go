@@ -54,7 +54,7 @@ func matchDirectories(tree fs.ReadDirFS, items []v1alpha1.GitDirectoryGeneratorI
 	visit = func(dir string) error {
 		entries, err := tree.ReadDir(dir)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller names the repository
+			return err
 		}
 		for _, e := range entries {
 			if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {

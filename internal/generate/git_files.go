@@ -82,7 +82,7 @@ func matchFiles(tree fs.FS, includes, excludes []filePattern) ([]string, error) 
 		}
 		return nil
 	})
-	return files, err //nolint:wrapcheck // the caller names the repository
+	return files, err
 }
 
 func anyLeads(patterns []filePattern, dir string) bool {

@@ -30,7 +30,7 @@ var (
 func newFilePattern(pattern string, segments bool) (filePattern, error) {
 	if segments {
 		if !doublestar.ValidatePattern(pattern) {
-			return filePattern{}, doublestar.ErrBadPattern //nolint:wrapcheck // the caller names the pattern
+			return filePattern{}, doublestar.ErrBadPattern
 		}
 		base, _ := doublestar.SplitPattern(pattern)
 		return filePattern{pattern: pattern, segments: true, base: path.Clean(base)}, nil

@@ -155,8 +155,7 @@ func explain(err error) error {
 	if m := missingKey.FindStringSubmatch(err.Error()); m != nil {
 		return rutter.Errorf(rutter.CodeInvalid, "%s: there is no parameter %q", m[1], m[2])
 	}
-	var exec template.ExecError
-	if errors.As(err, &exec) {
+	if exec, ok := errors.AsType[template.ExecError](err); ok {
 		text := exec.Err.Error()
 		if i := strings.Index(text, "executing \"\" "); i >= 0 {
 			text = text[i+len("executing \"\" "):]

@@ -27,7 +27,7 @@ const (
 )
 
 // node is one generator of a set, at any depth, in one shape.
-type node struct {
+type node struct { //nolint:recvcheck // a node decodes itself and is copied everywhere else
 	// path is where the item is, such as "generators[0].matrix.generators[1]".
 	path string
 	kind string

@@ -3,6 +3,7 @@ package generate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -54,9 +55,7 @@ func effectiveTemplate(set *v1alpha1.ApplicationSet, n node) (map[string]any, []
 // values of a chart, are taken from one of the two as a whole.
 func fillTemplate(own, base map[string]any) map[string]any {
 	out := make(map[string]any, len(base))
-	for k, v := range base {
-		out[k] = v
-	}
+	maps.Copy(out, base)
 	for k, v := range own {
 		om, oMap := v.(map[string]any)
 		bm, bMap := base[k].(map[string]any)

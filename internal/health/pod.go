@@ -29,7 +29,7 @@ func pod(o object) rutter.Health {
 	case "Succeeded":
 		return healthy("The pod has succeeded%s", suffix(text(o.status, "message")))
 	case "Failed":
-		return degraded("%s", failure(o, containers))
+		return degraded("%s", failure(o))
 	case "Running":
 		if !restarts {
 			return progressing("The pod is running and will end%s", suffix(text(o.status, "message")))
@@ -73,7 +73,7 @@ func stuckContainer(containers []any) (rutter.Health, bool) {
 
 // failure says why a pod failed: its own words, or those of the first
 // container that says something.
-func failure(o object, containers []any) string {
+func failure(o object) string {
 	if m := text(o.status, "message"); m != "" {
 		return m
 	}

@@ -101,7 +101,7 @@ func (c *Cluster) spawn(path string, opts Options) (*os.File, error) {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
 	defer w.Close()
-	c.cmd = exec.Command(path, arguments(opts, c.Kubeconfig)...) //nolint:gosec,noctx // our own binary; its life is Stop's matter
+	c.cmd = exec.Command(path, arguments(opts, c.Kubeconfig)...) //nolint:noctx // our own binary; its life is Stop's matter
 	c.cmd.Stdout, c.cmd.Stderr, c.cmd.ExtraFiles = log, log, []*os.File{w}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if opts.Detach {

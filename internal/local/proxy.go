@@ -118,7 +118,7 @@ func (p *Proxy) serve(client net.Conn) {
 		return
 	case pass:
 	}
-	server, err := net.DialTimeout("tcp", p.target, 5*time.Second)
+	server, err := (&net.Dialer{Timeout: 5 * time.Second}).Dial("tcp", p.target)
 	if err != nil {
 		return
 	}
@@ -137,7 +137,7 @@ func (p *Proxy) pipe(to, from net.Conn) {
 		n, err := from.Read(buf)
 		m, delay := p.state()
 		if delay > 0 {
-			time.Sleep(delay) //nolint:forbidigo // being slow is what it is for
+			time.Sleep(delay)
 		}
 		if n > 0 && m == pass {
 			if _, err := to.Write(buf[:n]); err != nil {

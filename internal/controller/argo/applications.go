@@ -30,6 +30,7 @@ const (
 // applications hands Applications to the engine.
 type applications struct {
 	*Controllers
+
 	mu sync.Mutex
 	// asked remembers requests that were handed over and are not answered yet.
 	asked map[rutter.UnitID]*asked
@@ -69,7 +70,8 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	}
 	unit, conditions := argo.ToUnit(&app, a.config(), a.projects.get)
 	if app.DeletionTimestamp != nil {
-		return reconcile.Result{}, a.delete(&app, unit)
+		a.delete(&app, unit)
+		return reconcile.Result{}, nil
 	}
 	a.mu.Lock()
 	a.conditions[id] = conditions
@@ -102,14 +104,12 @@ func (a *applications) forget(id rutter.UnitID) {
 
 // delete starts the cascade when a finalizer asks for one; without it the unit
 // is forgotten and its objects stay (reference 2.9).
-func (a *applications) delete(app *v1alpha1.Application, unit rutter.Unit) error {
-	propagation, cascade := cascadeOf(app)
-	if !cascade {
+func (a *applications) delete(app *v1alpha1.Application, unit rutter.Unit) {
+	if propagation, cascade := cascadeOf(app); cascade {
+		a.opts.Engine.Delete(unit, propagation)
+	} else {
 		a.opts.Engine.Remove(unit.ID)
-		return nil
 	}
-	a.opts.Engine.Delete(unit, propagation)
-	return nil
 }
 
 // cascadeOf reads the cascade finalizers: the plain one and /foreground delete

@@ -41,6 +41,7 @@ const (
 // applicationSets evaluates ApplicationSets and writes their Applications.
 type applicationSets struct {
 	*Controllers
+
 	events chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
 
 	mu sync.Mutex
@@ -61,7 +62,7 @@ func newApplicationSets(c *Controllers) *applicationSets {
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Application{}, ownerIndex, ownerOf) //nolint:forbidigo // set-up, before any context exists
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Application{}, ownerIndex, ownerOf)
 	if err != nil {
 		return fmt.Errorf("index Applications by their set: %w", err)
 	}

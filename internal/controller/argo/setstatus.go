@@ -105,9 +105,9 @@ func (s *applicationSets) resources(ctx context.Context, set *v1alpha1.Applicati
 	for i := range list.Items {
 		app := &list.Items[i]
 		r := v1alpha1.ApplicationSetResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Application",
-			Namespace: app.Namespace, Name: app.Name, Status: string(app.Status.Sync.Status)}
+			Namespace: app.Namespace, Name: app.Name, Status: app.Status.Sync.Status}
 		if h := app.Status.Health.Status; h != "" {
-			r.Health = &v1alpha1.ApplicationSetHealth{Status: string(h)}
+			r.Health = &v1alpha1.ApplicationSetHealth{Status: h}
 		}
 		out = append(out, r)
 	}

@@ -120,7 +120,7 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	next := live.DeepCopy()
 	next.Spec, next.Labels, next.Annotations = want.Spec, want.Labels, want.Annotations
 	next.Finalizers, next.OwnerReferences = want.Finalizers, want.OwnerReferences
-	return s.client.Patch(ctx, next, client.MergeFrom(&live), setOwner) //nolint:wrapcheck // the caller names the application
+	return s.client.Patch(ctx, next, client.MergeFrom(&live), setOwner)
 }
 
 // remove deletes an Application. Its workloads stay when the set says so, or
@@ -140,9 +140,9 @@ func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
 			return fmt.Errorf("take off its finalizer: %w", err)
 		}
 	}
-	uid := types.UID(app.UID)
+	uid := app.UID
 	err := s.client.Delete(ctx, app, client.Preconditions{UID: &uid})
-	return client.IgnoreNotFound(err) //nolint:wrapcheck // the caller names the application
+	return client.IgnoreNotFound(err)
 }
 
 func countWrites(changes []generate.Change) int {

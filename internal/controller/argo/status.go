@@ -31,6 +31,7 @@ const (
 // report when it is ready to write, so a burst of changes costs one write.
 type statusWriter struct {
 	*Controllers
+
 	queue workqueue.TypedRateLimitingInterface[rutter.UnitID]
 	minor *rate.Limiter
 

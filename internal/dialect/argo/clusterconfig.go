@@ -155,8 +155,8 @@ func unknownFields(prefix string, in map[string]json.RawMessage, known reflect.T
 	var out []string
 	for _, k := range slices.Sorted(maps.Keys(in)) {
 		found := false
-		for i := range known.NumField() {
-			found = found || strings.EqualFold(known.Field(i).Tag.Get("json"), k)
+		for field := range known.Fields() {
+			found = found || strings.EqualFold(field.Tag.Get("json"), k)
 		}
 		if !found {
 			out = append(out, prefix+k)
@@ -184,7 +184,7 @@ func jsonProblem(err error) string {
 
 // jsonKind names a Go type as a writer of JSON knows it.
 func jsonKind(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // the rest are numbers
+	switch t.Kind() {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.String:

@@ -131,8 +131,7 @@ func (d *decoder) one(raw []byte, obj runtime.Object, tree *tree, at string) {
 	}
 	for _, e := range strict {
 		line := tree.line(at)
-		var f kjson.FieldError
-		if errors.As(e, &f) {
+		if f, ok := errors.AsType[kjson.FieldError](e); ok {
 			line = tree.line(join(at, f.FieldPath()))
 		}
 		d.problem(line, "strict decoding error: %v", e)

@@ -96,7 +96,7 @@ func (t *tree) line(path string) int {
 
 // step descends by the first part of path; nil when there is no such field.
 func step(n *yaml.Node, path string, line *int) (next *yaml.Node, rest string) {
-	switch n.Kind { //nolint:exhaustive // the rest have no fields
+	switch n.Kind {
 	case yaml.SequenceNode:
 		index, rest, ok := strings.Cut(strings.TrimPrefix(path, "["), "]")
 		i, err := strconv.Atoi(index)

@@ -32,7 +32,7 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 	f["required"] = required
 	f["include"], f["tpl"] = e.include(root), e.tpl(root)
 	f = e.guard.wrap(f)
-	f[tickFunc], f[printFunc] = e.guard.tick, e.guard.print
+	f[tickFunc], f[printFunc] = e.guard.tick, e.guard.print //nolint:forbidigo // the name of a template function
 	return f
 }
 

@@ -199,15 +199,9 @@ func (r *Renderer) objects(res resmap.ResMap, fsys *snapshotFS, root *edited) (o
 		if err := utiljson.Unmarshal(js, &m); err != nil {
 			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
 		}
-		var from rutter.Origin
-		if root.noted() {
-			from.File = takeNote(m, path.Dir(root.file), root.keepNotes)
-			from.Line = find.line(from.File, each.OrgId())
-		} else {
-			var sure bool
-			from, sure = find.origin(each.OrgId())
-			certain = certain && sure
-		}
+		file := takeNote(m, path.Dir(root.file), root.keepNotes)
+		from, sure := find.origin(each.CurId(), file)
+		certain = certain && sure
 		objs, err := manifest.Objects(m, from)
 		if err != nil {
 			return nil, false, err

@@ -88,8 +88,8 @@ func TestOptions(t *testing.T) {
 		"image malformed":     {opts: rutter.KustomizeOptions{Images: []string{"nginx"}}, err: `images[0]: "nginx"`},
 		"replicas":            {opts: rutter.KustomizeOptions{Replicas: []rutter.KustomizeReplica{{Name: "web", Count: 3}}}, has: []string{"replicas: 3"}},
 		"labels":              {opts: rutter.KustomizeOptions{CommonLabels: map[string]string{"l": "$ARGOCD_APP_NAME"}}, has: []string{"l: web", "selector:\n    matchLabels:\n      app: web\n      l: web"}},
-		"labels, no selector": {opts: rutter.KustomizeOptions{CommonLabels: map[string]string{"l": "v"}, LabelWithoutSelector: true}, has: []string{"l: v", "matchLabels:\n      app: web\n  template:\n    metadata:\n      labels:\n        app: web\n    spec"}},
-		"labels in templates": {opts: rutter.KustomizeOptions{CommonLabels: map[string]string{"l": "v"}, LabelWithoutSelector: true, LabelIncludeTemplates: true}, has: []string{"matchLabels:\n      app: web\n  template:\n    metadata:\n      labels:\n        app: web\n        l: v"}},
+		"labels, no selector": {opts: rutter.KustomizeOptions{CommonLabels: map[string]string{"l": "v"}, LabelWithoutSelector: true}, has: []string{"l: v", "matchLabels:\n      app: web\n  template", "labels:\n        app: web\n    spec"}},
+		"labels in templates": {opts: rutter.KustomizeOptions{CommonLabels: map[string]string{"l": "v"}, LabelWithoutSelector: true, LabelIncludeTemplates: true}, has: []string{"matchLabels:\n      app: web\n  template", "labels:\n        app: web\n        l: v"}},
 		"templates alone":     {opts: rutter.KustomizeOptions{LabelIncludeTemplates: true}, err: "labelIncludeTemplates needs labelWithoutSelector"},
 		"annotations":         {opts: rutter.KustomizeOptions{CommonAnnotations: map[string]string{"a": "$ARGOCD_APP_NAME"}}, has: []string{"a: $ARGOCD_APP_NAME"}},
 		"annotations and env": {opts: rutter.KustomizeOptions{CommonAnnotations: map[string]string{"a": "$ARGOCD_APP_NAME"}, CommonAnnotationsEnvsubst: true}, has: []string{"a: web"}},
@@ -155,7 +155,7 @@ func TestOrigins(t *testing.T) {
 	})
 	r := kustomize.New()
 	for dir, want := range map[string][]string{
-		"overlay": {"Deployment web base/all.yaml:2", "Service web base/all.yaml:14", "ConfigMap settings base/kustomization.yaml:0"},
+		"overlay": {"Deployment web base/all.yaml:2", "Service web base/all.yaml:15", "ConfigMap settings base/kustomization.yaml:0"},
 		"twice":   {"ConfigMap one-c twice/one/cm.yaml:1", "ConfigMap two-c twice/two/cm.yaml:2"},
 	} {
 		objs, err := build(t, r, files, dir, rutter.KustomizeOptions{})
@@ -197,7 +197,7 @@ func TestConfinement(t *testing.T) {
 		code   rutter.Code
 		says   string
 	}{
-		"remote base":             {kustomization("resources: [https://github.com/org/repo//base?ref=v1]"), rutter.CodeUnsupported, "https://github.com/org/repo//base?ref=v1"},
+		"remote base":             {kustomization("resources: [\"https://github.com/org/repo//base?ref=v1\"]"), rutter.CodeUnsupported, "https://github.com/org/repo//base?ref=v1"},
 		"remote base, short":      {kustomization("resources: [github.com/org/repo]"), rutter.CodeUnsupported, "github.com/org/repo"},
 		"remote base, scp":        {kustomization("resources: ['git@example.com:org/repo']"), rutter.CodeUnsupported, "git@example.com:org/repo"},
 		"remote base, file":       {kustomization("bases: ['file:///etc']"), rutter.CodeUnsupported, "file:///etc"},

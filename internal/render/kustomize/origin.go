@@ -54,56 +54,98 @@ func (k *known) put(file, hash string, c *content) {
 	k.by[[2]string{file, hash}] = c
 }
 
-// place is a file and a line.
-type place = rutter.Origin
-
-// originIndex finds where the objects of one render were declared.
+// originIndex finds where the objects of one render were declared. An object
+// is known by its name in the result, so the index knows what the
+// kustomizations put around names.
 type originIndex struct {
-	places map[declared][]place
-	fsys   *snapshotFS
+	byKind             map[string][]candidate
+	prefixes, suffixes []string
+}
+
+// candidate is one declaration of one kind.
+type candidate struct {
+	name      string
+	at        rutter.Origin
+	generated bool
 }
 
 // origins indexes the resource files and the generators of a finished render.
 func (f *snapshotFS) origins() originIndex {
-	ix := originIndex{places: map[declared][]place{}, fsys: f}
+	ix := originIndex{byKind: map[string][]candidate{}}
 	for file, k := range f.kustomizations {
 		for _, g := range k.ConfigMapGenerator {
-			ix.add(declared{"ConfigMap", g.Name}, place{File: file})
+			ix.add("ConfigMap", candidate{g.Name, rutter.Origin{File: file}, true})
 		}
 		for _, g := range k.SecretGenerator {
-			ix.add(declared{"Secret", g.Name}, place{File: file})
+			ix.add("Secret", candidate{g.Name, rutter.Origin{File: file}, true})
+		}
+		if k.NamePrefix != "" {
+			ix.prefixes = append(ix.prefixes, k.NamePrefix)
+		}
+		if k.NameSuffix != "" {
+			ix.suffixes = append(ix.suffixes, k.NameSuffix)
 		}
 	}
 	for file := range f.resources {
 		for id, lines := range f.declaredIn(file) {
 			for _, n := range lines {
-				ix.add(id, place{File: file, Line: n})
+				ix.add(id.kind, candidate{id.name, rutter.Origin{File: file, Line: n}, false})
 			}
 		}
 	}
 	return ix
 }
 
-func (ix originIndex) add(id declared, p place) { ix.places[id] = append(ix.places[id], p) }
+func (ix originIndex) add(kind string, c candidate) { ix.byKind[kind] = append(ix.byKind[kind], c) }
 
-// origin returns the place of an object, and whether there is but one.
-func (ix originIndex) origin(id resid.ResId) (rutter.Origin, bool) {
-	places := ix.places[declared{id.Kind, id.Name}]
-	if len(places) != 1 {
-		return rutter.Origin{}, false
+// origin returns the place of an object, and whether there is but one it can
+// be; file, when it is known, narrows the choice.
+func (ix originIndex) origin(id resid.ResId, file string) (rutter.Origin, bool) {
+	var found []rutter.Origin
+	for _, c := range ix.byKind[id.Kind] {
+		if (file == "" || c.at.File == file) && ix.becomes(c, id.Name) {
+			found = append(found, c.at)
+		}
 	}
-	return places[0], true
+	if len(found) == 1 {
+		return found[0], true
+	}
+	return rutter.Origin{File: file}, false
 }
 
-// line returns the line of an object in a file; 0 when it is not certain.
-func (ix originIndex) line(file string, id resid.ResId) int {
-	if !ix.fsys.resources[file] {
-		return 0
+// becomes reports whether a declaration can have got a name.
+func (ix originIndex) becomes(c candidate, name string) bool {
+	for at := 0; at+len(c.name) <= len(name); at++ {
+		if !strings.HasPrefix(name[at:], c.name) {
+			continue
+		}
+		tail := name[at+len(c.name):]
+		if c.generated && len(tail) >= hashLen {
+			if consists(name[:at], ix.prefixes) && consists(tail[:len(tail)-hashLen], ix.suffixes) {
+				return true
+			}
+		}
+		if consists(name[:at], ix.prefixes) && consists(tail, ix.suffixes) {
+			return true
+		}
 	}
-	if lines := ix.fsys.declaredIn(file)[declared{id.Kind, id.Name}]; len(lines) == 1 {
-		return lines[0]
+	return false
+}
+
+// hashLen is the length of what a generator puts behind a name: a dash and ten characters.
+const hashLen = 11
+
+// consists reports whether s is made of parts only.
+func consists(s string, parts []string) bool {
+	if s == "" {
+		return true
 	}
-	return 0
+	for _, p := range parts {
+		if rest, ok := strings.CutPrefix(s, p); ok && consists(rest, parts) {
+			return true
+		}
+	}
+	return false
 }
 
 // declaredIn returns the objects in a resource file that the render has read.

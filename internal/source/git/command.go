@@ -63,7 +63,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // run runs git and returns its standard output. When ctx ends, git and
 // everything it started are killed.
 func (r *runner) run(ctx context.Context, c command) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, r.bin, c.args...) //nolint:gosec // arguments are our own words, parsed URLs and commit ids
+	cmd := exec.CommandContext(ctx, r.bin, c.args...)
 	cmd.Dir = r.home
 	cmd.Env = append(r.environ(), c.env...)
 	if c.dir != "" {
@@ -222,6 +222,7 @@ func (r *runner) close() error {
 // writer once there are more.
 type bounded struct {
 	bytes.Buffer
+
 	limit  int
 	strict bool
 	over   bool

@@ -3,6 +3,7 @@ package git
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -101,8 +102,8 @@ func (a access) scrub(text string) string {
 func lastLine(stderr string) string {
 	last := ""
 	lines := strings.Split(stderr, "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		line := printable(lines[i])
+	for _, line := range slices.Backward(lines) {
+		line := printable(line)
 		switch {
 		case strings.HasPrefix(line, "fatal: Could not read from remote"):
 			continue

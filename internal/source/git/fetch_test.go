@@ -464,7 +464,7 @@ func TestFullDisk(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("a small file system cannot be mounted here (needs root): %s", out)
 	}
-	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() }) //nolint:noctx // the test's context has ended
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 	o := newOrigin(t)
 	o.commit("main", "f", "1")
 	f := newFetcher(t, Options{Dir: dir})

@@ -175,6 +175,7 @@ func (f *Fetcher) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Re
 // remote is a repository as one asker may use it.
 type remote struct {
 	location
+
 	access access
 	mirror *mirror
 }

@@ -45,6 +45,7 @@ func (s *snapshot) entries(t *tree) []fs.DirEntry {
 // file is an open regular file.
 type file struct {
 	*bytes.Reader
+
 	info   info
 	closed bool
 }

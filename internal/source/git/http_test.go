@@ -21,6 +21,7 @@ import (
 // header that arrives.
 type webServer struct {
 	*httptest.Server
+
 	allow func(r *http.Request) bool
 
 	mu   sync.Mutex

@@ -139,8 +139,8 @@ func (l location) display() string { return l.remote }
 
 // hostname is the host without a port, as TLS certificates are configured by.
 func (l location) hostname() string {
-	if strings.HasPrefix(l.host, "[") {
-		h, _, _ := strings.Cut(strings.TrimPrefix(l.host, "["), "]")
+	if after, ok := strings.CutPrefix(l.host, "["); ok {
+		h, _, _ := strings.Cut(after, "]")
 		return h
 	}
 	h, _, _ := strings.Cut(l.host, ":")

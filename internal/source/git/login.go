@@ -140,9 +140,11 @@ func (r *runner) loginSSH(out *login, loc location, a access) error {
 		opts = append(opts, "IdentityFile=none", "PubkeyAuthentication=no")
 	}
 	cmd := "ssh -F /dev/null"
+	var cmdSb143 strings.Builder
 	for _, o := range opts {
-		cmd += " -o " + shellQuote(o)
+		cmdSb143.WriteString(" -o " + shellQuote(o))
 	}
+	cmd += cmdSb143.String()
 	out.env = append(out.env, "GIT_SSH_COMMAND="+cmd, "GIT_SSH_VARIANT=ssh")
 	return nil
 }

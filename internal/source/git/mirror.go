@@ -215,7 +215,7 @@ func (m *mirror) open(ctx context.Context) error {
 // that can be used.
 func (m *mirror) adopt(ctx context.Context) (bool, error) {
 	if _, err := os.Stat(m.dir); err != nil {
-		return false, nil //nolint:nilerr // nothing to adopt
+		return false, nil
 	}
 	sweep(m.dir)
 	out, err := m.f.git.run(ctx, command{dir: m.dir, env: base().env(), args: []string{"for-each-ref", "--format=%(objectname)", pinned}})

@@ -155,7 +155,7 @@ type pipe struct {
 }
 
 func (r *runner) openPipe(dir, mode string, epoch int) (*pipe, error) {
-	cmd := exec.Command(r.bin, "cat-file", mode) //nolint:gosec,noctx // it lives longer than any request; the arguments are ours
+	cmd := exec.Command(r.bin, "cat-file", mode) //nolint:noctx // it lives longer than any request; the arguments are ours
 	cmd.Dir = r.home
 	cmd.Env = append(append(r.environ(), base().env()...), "GIT_DIR="+dir)
 	cmd.SysProcAttr = groupAttributes()

@@ -31,7 +31,7 @@ func newOrigin(t testing.TB) *origin {
 
 func (o *origin) git(args ...string) string {
 	o.t.Helper()
-	cmd := exec.Command("git", args...) //nolint:noctx // helpers of a test
+	cmd := exec.Command("git", args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@t", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@t"}
 	out, err := cmd.CombinedOutput()

@@ -59,6 +59,7 @@ const maxLinks = 40
 // node is what a path leads to.
 type node struct {
 	entry
+
 	// tree is set for a folder.
 	tree *tree
 }

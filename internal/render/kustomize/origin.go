@@ -135,17 +135,19 @@ func (ix originIndex) becomes(c candidate, name string) bool {
 // hashLen is the length of what a generator puts behind a name: a dash and ten characters.
 const hashLen = 11
 
-// consists reports whether s is made of parts only.
+// consists reports whether s is made of parts only. It goes over s once, because
+// parts that begin alike would make trying all of them endless.
 func consists(s string, parts []string) bool {
-	if s == "" {
-		return true
-	}
-	for _, p := range parts {
-		if rest, ok := strings.CutPrefix(s, p); ok && consists(rest, parts) {
-			return true
+	reached := make([]bool, len(s)+1)
+	reached[0] = true
+	for at := range s {
+		for _, p := range parts {
+			if reached[at] && strings.HasPrefix(s[at:], p) {
+				reached[at+len(p)] = true
+			}
 		}
 	}
-	return false
+	return reached[len(s)]
 }
 
 // declaredIn returns the objects in a resource file that the render has read.

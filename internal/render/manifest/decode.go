@@ -2,8 +2,6 @@ package manifest
 
 import (
 	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -47,8 +45,8 @@ func DecodeJSON(data []byte, file string) (any, error) {
 	repeated, err := kjson.UnmarshalStrict(data, &v)
 	if err != nil {
 		e := &rutter.Error{Code: rutter.CodeInvalid, File: file, Line: 1, Message: "is not one valid JSON value: " + plain(err)}
-		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
-			e.Line += bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n"))
+		if ok, at := kjson.SyntaxErrorOffset(err); ok {
+			e.Line += bytes.Count(data[:min(int(at), len(data))], []byte("\n"))
 		}
 		return nil, e
 	}

@@ -70,14 +70,16 @@ const (
 // marker recognises "---" and "...", which must be followed by white space.
 // What follows "---" on its line belongs to the new document.
 func marker(text []byte) ([]byte, mark) {
-	for prefix, kind := range map[string]mark{"---": markStart, "...": markEnd} {
-		rest, ok := bytes.CutPrefix(text, []byte(prefix))
-		if !ok {
-			continue
+	kind := markStart
+	rest, ok := bytes.CutPrefix(text, []byte("---"))
+	if !ok {
+		kind = markEnd
+		if rest, ok = bytes.CutPrefix(text, []byte("...")); !ok {
+			return nil, markNone
 		}
-		if len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t' {
-			return rest, kind
-		}
+	}
+	if len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t' {
+		return rest, kind
 	}
 	return nil, markNone
 }

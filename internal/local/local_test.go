@@ -1,0 +1,247 @@
+package local_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/local"
+	"github.com/rutterhq/rutter/internal/testenv"
+)
+
+func podTemplate(restart corev1.RestartPolicy) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "x"}},
+		Spec: corev1.PodSpec{RestartPolicy: restart, Containers: []corev1.Container{{Name: "c", Image: "any"}}}}
+}
+
+// TestWorkloads: health means something, because the real controllers run.
+func TestWorkloads(t *testing.T) {
+	env := testenv.Full(t)
+	ns, c := env.Namespace(t), env.Client(t)
+	five := int32(5)
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appsv1.DeploymentSpec{Replicas: &five,
+		Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "x"}}, Template: podTemplate(corev1.RestartPolicyAlways)}}
+	if _, err := c.AppsV1().Deployments(ns).Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "once"}, Spec: batchv1.JobSpec{Template: podTemplate(corev1.RestartPolicyNever)}}
+	if _, err := c.BatchV1().Jobs(ns).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 30*time.Second, func() error {
+		got, err := c.AppsV1().Deployments(ns).Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil || got.Status.AvailableReplicas != 5 {
+			return rutter.Errorf(rutter.CodeUnavailable, "deployment: %d of 5 available: %v", got.Status.AvailableReplicas, err)
+		}
+		j, err := c.BatchV1().Jobs(ns).Get(t.Context(), "once", metav1.GetOptions{})
+		if err != nil || j.Status.Succeeded != 1 {
+			return rutter.Errorf(rutter.CodeUnavailable, "job has not completed: %v", err)
+		}
+		return nil
+	})
+}
+
+// TestGarbage: owners take their dependents with them, and namespaces end.
+func TestGarbage(t *testing.T) {
+	c := testenv.Hub(t).Client(t)
+	ns, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "gone-"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps := c.CoreV1().ConfigMaps(ns.Name)
+	owner, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owner"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owned := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "owned", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: owner.UID}}}}
+	if _, err := maps.Create(t.Context(), owned, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := maps.Delete(t.Context(), "owner", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gone := func(err error) error {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return rutter.Errorf(rutter.CodeConflict, "still there: %v", err)
+	}
+	testenv.Eventually(t, 20*time.Second, func() error {
+		_, err := maps.Get(t.Context(), "owned", metav1.GetOptions{})
+		return gone(err)
+	})
+	if err := c.CoreV1().Namespaces().Delete(t.Context(), ns.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 20*time.Second, func() error {
+		_, err := c.CoreV1().Namespaces().Get(t.Context(), ns.Name, metav1.GetOptions{})
+		return gone(err)
+	})
+}
+
+// TestManaged: a cluster outlives its command, keeps its data and its
+// kubeconfig over a restart, and goes without a trace.
+func TestManaged(t *testing.T) {
+	root := t.TempDir()
+	m, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub, KubeVersion: "v1.37.2-test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = local.Delete(context.Background(), root, "keep") })
+	c := client(t, m.Kubeconfig)
+	if v, err := c.Discovery().ServerVersion(); err != nil || v.GitVersion != "v1.37.2-test" {
+		t.Errorf("the server reports %v, %v", v, err)
+	}
+	if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub}); rutter.CodeOf(err) != rutter.CodeConflict {
+		t.Errorf("a second cluster of that name: %v", err)
+	}
+	if err := syscall.Kill(m.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 10*time.Second, func() error {
+		all, err := local.List(root)
+		if err != nil || len(all) != 1 || all[0].Running {
+			return rutter.Errorf(rutter.CodeConflict, "%v %v", all, err)
+		}
+		return nil
+	})
+	again, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Server != m.Server {
+		t.Errorf("the server moved from %s to %s", m.Server, again.Server)
+	}
+	if _, err := c.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+		t.Errorf("the old kubeconfig must still work and the data be there: %v", err)
+	}
+	if err := local.Delete(t.Context(), root, "keep"); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(root); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	for _, bad := range []string{"", "../x", "UPPER", "a/b"} {
+		if _, err := local.Create(t.Context(), root, bad, local.Options{}); rutter.CodeOf(err) != rutter.CodeInvalid {
+			t.Errorf("name %q: %v", bad, err)
+		}
+	}
+}
+
+func client(t *testing.T, kubeconfig string) kubernetes.Interface {
+	t.Helper()
+	rc, err := (&local.Cluster{Kubeconfig: kubeconfig}).RESTConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestDiesWithParent: whoever starts a cluster takes it along, even by SIGKILL.
+func TestDiesWithParent(t *testing.T) {
+	if os.Getenv("RUTTER_TEST_PARENT") != "" {
+		c, err := local.Start(context.Background(), local.Options{Name: "child", Shape: local.Hub})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(os.Getenv("RUTTER_TEST_PARENT"), []byte(strconv.Itoa(c.PID)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {}
+	}
+	file := filepath.Join(t.TempDir(), "pid")
+	parent := exec.Command(os.Args[0], "-test.run=TestDiesWithParent$")
+	parent.Env = append(os.Environ(), "RUTTER_TEST_PARENT="+file)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	testenv.Eventually(t, 60*time.Second, func() error {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(data)))
+		}
+		return err
+	})
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait()
+	testenv.Eventually(t, 15*time.Second, func() error {
+		if syscall.Kill(pid, 0) == nil {
+			return rutter.Errorf(rutter.CodeConflict, "process %d goes on", pid)
+		}
+		return nil
+	})
+}
+
+// TestProxy: a cluster can be made to refuse, to hang, and to come back.
+func TestProxy(t *testing.T) {
+	env := testenv.Hub(t)
+	p, err := local.NewProxy(t.Context(), env.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	rc := p.RESTConfig(env.RESTConfig())
+	rc.Timeout = 500 * time.Millisecond
+	c, err := kubernetes.NewForConfig(rc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func() error { _, err := c.Discovery().ServerVersion(); return err }
+	if err := ask(); err != nil {
+		t.Fatalf("through the proxy: %v", err)
+	}
+	p.Cut()
+	if ask() == nil {
+		t.Error("a cluster that was cut off answers")
+	}
+	p.Restore()
+	testenv.Eventually(t, 5*time.Second, ask)
+	p.Hang()
+	if ask() == nil {
+		t.Error("a cluster that hangs answers")
+	}
+	p.Restore()
+	testenv.Eventually(t, 5*time.Second, ask)
+	p.SetDelay(200 * time.Millisecond)
+	start := time.Now()
+	if err := ask(); err != nil || time.Since(start) < 200*time.Millisecond {
+		t.Errorf("a slow cluster answered after %s: %v", time.Since(start), err)
+	}
+}
+
+// TestKubectl: a fresh machine has one.
+func TestKubectl(t *testing.T) {
+	path, err := local.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := testenv.Hub(t)
+	out, err := exec.CommandContext(t.Context(), path, "kubectl", "--kubeconfig", env.Kubeconfig, "get", "namespace", "default", "-o", "name").CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "namespace/default" {
+		t.Errorf("%s, %v", out, err)
+	}
+}

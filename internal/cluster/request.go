@@ -123,18 +123,11 @@ func statusError(code int, body []byte) error {
 	if err := json.Unmarshal(body, &s); err != nil || s.Message == "" {
 		s.Message = strings.TrimSpace(string(body[:min(len(body), 300)]))
 	}
-	return &rutter.Error{Code: codeOf(code), Message: oneLine(s.Message), Err: reason(s.Reason)}
-}
-
-// reason keeps the API's reason for errors.As without showing it twice.
-type reason metav1.StatusReason
-
-// Error implements error.
-func (r reason) Error() string {
-	if r == "" {
-		return "no reason given"
+	e := &rutter.Error{Code: codeOf(code), Message: oneLine(s.Message)}
+	if strings.Contains(s.Message, "failed to create typed patch object") {
+		e.Code = rutter.CodeInvalid // the server calls an object that does not fit its schema its own error
 	}
-	return string(r)
+	return e
 }
 
 func codeOf(status int) rutter.Code {

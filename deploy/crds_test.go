@@ -131,7 +131,7 @@ func (s schema) checkObject(path string, v map[string]any) []string {
 			out = append(out, p.check(path+"."+k, field)...)
 		} else if s.Additional != nil {
 			out = append(out, s.Additional.check(path+"."+k, field)...)
-		} else if !s.Preserve && !(path == "" && k == "metadata") && path != ".metadata" {
+		} else if !s.Preserve && (path != "" || k != "metadata") && path != ".metadata" {
 			out = append(out, path+"."+k+": dropped")
 		}
 	}

@@ -4,7 +4,7 @@ package deploy
 
 import "embed"
 
-// CRDs are the generated definitions of the Argo CD dialect, crds/*.yaml.
+// CRDs are the generated definitions of the Argo CD dialect, crds/argoproj.io_*.yaml.
 //
-//go:embed crds/*.yaml
+//go:embed crds/argoproj.io_*.yaml
 var CRDs embed.FS

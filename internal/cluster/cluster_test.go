@@ -145,7 +145,7 @@ func TestApply(t *testing.T) {
 	if _, err := m.Get(ctx, configMap, ns, "a"); err != nil {
 		t.Errorf("an object with another UID was deleted: %v", err)
 	}
-	if err := errors.Join(m.Delete(ctx, configMap, ns, "a", rutter.DeleteOptions{UID: string(second.GetUID())}), m.Delete(ctx, configMap, ns, "a", rutter.DeleteOptions{})); err != nil {
+	if err := errors.Join(m.Delete(ctx, configMap, ns, "a", rutter.DeleteOptions{UID: string(second.GetUID()), Propagation: "background"}), m.Delete(ctx, configMap, ns, "a", rutter.DeleteOptions{})); err != nil {
 		t.Errorf("deleting what is gone is no error: %v", err)
 	}
 	if _, err := m.Get(ctx, configMap, ns, "a"); rutter.CodeOf(err) != rutter.CodeNotFound {

@@ -42,7 +42,7 @@ type Options struct {
 	// negative means no limit (reference 1.4).
 	MaxDirectoryBytes int64
 	// MaxParsedBytes bounds the manifests that are kept parsed in memory,
-	// measured as JSON; default 32 MiB.
+	// measured as JSON; default 8 MiB, which is several times that in memory.
 	MaxParsedBytes int64
 	// Parallel is how many tools run at one time; default one a processor.
 	Parallel int
@@ -79,7 +79,7 @@ func New(opts Options) *Renderer {
 	def(&opts.MaxReadBytes, 256<<20)
 	def(&opts.MaxOutputBytes, 64<<20)
 	def(&opts.MaxDirectoryBytes, 10_000_000)
-	def(&opts.MaxParsedBytes, 32<<20)
+	def(&opts.MaxParsedBytes, 8<<20)
 	def(&opts.Parallel, runtime.GOMAXPROCS(0))
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -3,10 +3,13 @@ package render_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -308,6 +311,44 @@ func TestIdenticalRequestsRunOnce(t *testing.T) {
 	wg.Wait()
 	if got := r.Stats().Runs; got != 1 || ran != 1 {
 		t.Errorf("%d runs, %d answers that say so", got, ran)
+	}
+}
+
+func TestRunawayChartIsStopped(t *testing.T) {
+	r := render.New(render.Options{Timeout: 200 * time.Millisecond})
+	files := rendertest.With(fleet(), map[string]string{"chart/templates/loop.yaml": "{{ range $i := 1000000000000 }}{{ end }}"})
+	start := time.Now()
+	_, err := r.Render(t.Context(), request("chart", files))
+	if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "chart") || !strings.Contains(err.Error(), "stopped") || time.Since(start) > 5*time.Second {
+		t.Errorf("after %s: %v", time.Since(start), err)
+	}
+}
+
+func TestReadLimits(t *testing.T) {
+	for name, opts := range map[string]render.Options{"looks": {MaxReads: 5}, "reads more than": {MaxReadBytes: 10}} {
+		_, err := render.New(opts).Render(t.Context(), request("overlays/a", fleet()))
+		if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestDamagedStore: what cannot be read from the store is rendered again.
+func TestDamagedStore(t *testing.T) {
+	dir := t.TempDir()
+	first := mustRender(t, newRenderer(t, dir), request("chart", fleet()))
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(name, "blobs") {
+			return err
+		}
+		return os.Truncate(name, 3)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := mustRender(t, newRenderer(t, dir), request("chart", fleet()))
+	if again.Cached || again.Digest != first.Digest {
+		t.Errorf("cached %v, digest %s, want %s", again.Cached, again.Digest, first.Digest)
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package buildenv holds the build environment of a render (reference 1.3):
 // the variables that parameters may use, such as $ARGOCD_APP_NAME.
 //
-// Ring: pure. It notes which variables were used, so that a render depends on
+// Ring: adapter (render); it does no I/O. It notes which variables were used, so that a render depends on
 // the revision only when it says so.
 package buildenv
 

@@ -1,8 +1,11 @@
 package helm_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -257,5 +260,99 @@ func TestRunawayTemplates(t *testing.T) {
 				t.Errorf("the error does not name the chart and the file: %v", err)
 			}
 		})
+	}
+}
+
+// packed is a chart as `helm package` makes it.
+func packed(t *testing.T, name string, files map[string]string) string {
+	t.Helper()
+	var buf bytes.Buffer
+	zip := gzip.NewWriter(&buf)
+	out := tar.NewWriter(zip)
+	for f, data := range files {
+		err := out.WriteHeader(&tar.Header{Name: name + "/" + f, Mode: 0o644, Size: int64(len(data))})
+		if err == nil {
+			_, err = out.Write([]byte(data))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(out.Close(), zip.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return buf.String()
+}
+
+func TestDependencies(t *testing.T) {
+	sub := func(name string) map[string]string {
+		return map[string]string{
+			"Chart.yaml":        "apiVersion: v2\nname: " + name + "\nversion: 1.0.0\n",
+			"templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "-{{ .Values.x | default \"none\" }}}\n",
+		}
+	}
+	files := map[string]string{
+		"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- {name: packed, version: 1.x, repository: 'https://charts.example.com'}\n" +
+			"- {name: local, version: 1.x, repository: 'file://../lib/local'}\n- {name: folder, version: 1.x}\n",
+		"chart/values.yaml":           "packed: {x: a}\nlocal: {x: b}\nfolder: {x: c}\n",
+		"chart/charts/packed-1.0.tgz": packed(t, "packed", sub("packed")),
+	}
+	for f, data := range sub("local") {
+		files["lib/local/"+f] = data
+	}
+	for f, data := range sub("folder") {
+		files["chart/charts/folder/"+f] = data
+	}
+	objs, _, err := render(t, input(t, files, rutter.HelmOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, o := range objs {
+		got = append(got, o.GetName())
+	}
+	if diff := cmp.Diff([]string{"folder-c", "local-b", "packed-a"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestValueFilePatterns(t *testing.T) {
+	files := chart(map[string]string{"templates/cm.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {order: '{{ .Values.order }}'}\n"})
+	for _, f := range []string{"envs/a.yaml", "envs/z.yaml", "envs/eu/b.yaml", "envs/eu/deep/c.yaml", "envs/readme.md"} {
+		files[f] = "last: " + f + "\n"
+	}
+	tests := map[string]struct {
+		entries []string
+		last    string
+	}{
+		"one folder, in order":            {[]string{"/envs/*.yaml"}, "envs/z.yaml"},
+		"files before folders":            {[]string{"/envs/**/*.yaml"}, "envs/eu/deep/c.yaml"},
+		"a name outright keeps its place": {[]string{"/envs/eu/deep/c.yaml", "/envs/**/*.yaml"}, "envs/eu/b.yaml"},
+		"relative to the chart":           {[]string{"../envs/[ab].yaml"}, "envs/a.yaml"},
+		"with the environment":            {[]string{"/envs/a.yaml", "/envs/$UNKNOWN/eu/b.yaml"}, "envs/eu/b.yaml"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			withLast := map[string]string{}
+			for k, v := range files {
+				withLast[k] = v
+			}
+			withLast["chart/templates/cm.yaml"] = strings.Replace(files["chart/templates/cm.yaml"], ".Values.order", ".Values.last", 1)
+			objs, _, err := render(t, input(t, withLast, rutter.HelmOptions{ValueFiles: tt.entries}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _ := objs[0].Object["data"].(map[string]any)
+			if data["order"] != tt.last {
+				t.Errorf("%v was last, want %s", data["order"], tt.last)
+			}
+		})
+	}
+}
+
+func TestRepeatedKeyIsWarnedOf(t *testing.T) {
+	objs, warnings, err := render(t, input(t, chart(map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: one, a: two}\n"}), rutter.HelmOptions{}))
+	if err != nil || len(objs) != 1 || len(warnings) != 1 || !strings.Contains(warnings[0], `"a"`) {
+		t.Errorf("%d objects, warnings %q, %v", len(objs), warnings, err)
 	}
 }

@@ -35,7 +35,7 @@ type known struct {
 }
 
 // maxKnown bounds the files that are remembered.
-const maxKnown = 8192
+const maxKnown = 2048
 
 func newKnown() *known { return &known{by: map[[2]string]*content{}} }
 

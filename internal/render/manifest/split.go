@@ -2,7 +2,7 @@
 // objects: it splits YAML streams, decodes documents, expands lists and refuses
 // what is no Kubernetes object, naming the file and the line.
 //
-// Ring: pure. Directory, kustomize and Helm all end here, so that an object is
+// Ring: adapter (render); it does no I/O. Directory, kustomize and Helm all end here, so that an object is
 // checked in one way whatever made it.
 package manifest
 

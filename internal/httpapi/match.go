@@ -38,7 +38,9 @@ func hostPath(raw string) string {
 		return u.Hostname() + strings.TrimSuffix(u.Path, "/")
 	}
 	if user, rest, ok := strings.Cut(n, "@"); ok && !strings.Contains(user, "/") {
-		return rest
+		n = rest
 	}
-	return n
+	host, path, _ := strings.Cut(n, "/")
+	host, _, _ = strings.Cut(host, ":") // the port of an ssh:// URL
+	return host + "/" + path
 }

@@ -1,0 +1,36 @@
+package cli_test
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/cli"
+	"github.com/rutterhq/rutter/internal/daemon"
+)
+
+// TestMain makes the command line a command of the scripts, with what it does
+// offline; what needs a control plane is tested end to end.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"rutter": func() {
+			deps := cli.Deps{
+				Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, error) {
+					return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Sources: daemon.Local(o.Local), KubeVersion: o.KubeVersion, APIVersions: o.APIVersions})
+				},
+				Snapshot: func(ctx context.Context, l map[string]string, repo rutter.Repo) (rutter.Snapshot, error) {
+					return daemon.Local(l).Snapshot(ctx, repo, rutter.ResolveOptions{})
+				},
+			}
+			os.Exit(cli.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, "test", deps))
+		},
+	})
+}
+
+// TestScripts are specifications that a user could read.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata", UpdateScripts: os.Getenv("UPDATE") != ""})
+}

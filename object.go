@@ -64,6 +64,7 @@ type Origin struct {
 // Object is one desired object.
 type Object struct {
 	*unstructured.Unstructured
+
 	Origin Origin
 }
 

@@ -70,6 +70,7 @@ func (p Plan) Empty() bool { return len(p.Groups) == 0 }
 // StepResult is the outcome of one step (reference 2.1, resource result).
 type StepResult struct {
 	Step
+
 	// Status is Synced, SyncFailed, Pruned or PruneSkipped.
 	Status  string
 	Message string

@@ -29,6 +29,7 @@ type Renderer interface {
 // RenderResult is Manifests and whether a tool had to run.
 type RenderResult struct {
 	Manifests
+
 	// Cached is true when the store answered.
 	Cached bool
 }

@@ -25,6 +25,7 @@ const (
 // ResourceReport is one object of a unit as it is shown.
 type ResourceReport struct {
 	Ref
+
 	Version string
 	// State is empty for hooks, which have no sync status.
 	State           SyncState

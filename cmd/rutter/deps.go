@@ -44,7 +44,7 @@ func controllerConfig(o cli.ControllerOptions) daemon.Config {
 func demo(ctx context.Context, o cli.DemoOptions) error {
 	fleet, err := fs.Sub(examples.Fleet, "fleet")
 	if err != nil {
-		return err //nolint:wrapcheck // the path is constant
+		return err
 	}
 	if o.Fleet != "" {
 		fleet = os.DirFS(o.Fleet)
@@ -55,7 +55,7 @@ func demo(ctx context.Context, o cli.DemoOptions) error {
 		SecretOf: func(namespace, name string, c *local.Cluster) (*corev1.Secret, error) {
 			rc, err := c.RESTConfig()
 			if err != nil {
-				return nil, err //nolint:wrapcheck // it names the kubeconfig
+				return nil, err
 			}
 			return cli.ClusterSecret(namespace, name, rc)
 		}})

@@ -3,6 +3,8 @@ package main
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,6 +16,9 @@ import (
 var version = "dev"
 
 func main() {
+	// Libraries write warnings to the standard logger, with values of charts in
+	// them; what is for the user comes as an error or a condition.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, version, deps())
 	stop()

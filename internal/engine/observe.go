@@ -178,6 +178,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 	want, err := e.object(u.unit, u.desired, i)
 	if err != nil {
 		x.State, x.Reason = rutter.SyncUnknown, err.Error()
+		e.renderAgain(u)
 		return
 	}
 	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Ignore: u.unit.Ignore})
@@ -186,6 +187,14 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		return
 	}
 	x.State, x.Diffs, x.suspect, x.Reason = rutter.OutOfSync, res.Diffs, true, "differs"
+}
+
+// renderAgain is for manifests that the store has given up: they are made anew;
+// u.mu is held.
+func (e *Engine) renderAgain(u *state) {
+	u.refresh = max(u.refresh, refreshKnown)
+	u.desiredStale()
+	e.queue.add(u.unit.ID)
 }
 
 // Listed implements rutter.LiveSink: what a new listing did not show is gone.

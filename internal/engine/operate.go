@@ -107,8 +107,14 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 // undoes what it was told to ignore.
 func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
 	want, err := e.object(unit, d, i)
-	if err != nil || len(unit.Ignore) == 0 {
-		return want, err
+	if err != nil {
+		u.mu.Lock()
+		e.renderAgain(u)
+		u.mu.Unlock()
+		return nil, err
+	}
+	if len(unit.Ignore) == 0 {
+		return want, nil
 	}
 	u.mu.Lock()
 	x := u.live[d.objects[i].Ref]

@@ -98,7 +98,7 @@ func (v vars) expand(text string) string {
 // refuses unknown fields. Applications and sets go when the test ends.
 func (w *world) create(t *testing.T, text string, v vars) {
 	t.Helper()
-	for _, doc := range strings.Split(v.expand(text), "\n---\n") {
+	for doc := range strings.SplitSeq(v.expand(text), "\n---\n") {
 		obj := object(t, doc)
 		if obj.GetNamespace() == "" {
 			obj.SetNamespace(controlNamespace)

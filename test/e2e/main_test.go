@@ -57,6 +57,7 @@ type world struct {
 
 var started struct {
 	sync.Mutex
+
 	world *world
 	err   error
 }

@@ -227,6 +227,10 @@ func TestProxy(t *testing.T) {
 	p.Restore()
 	testenv.Eventually(t, 5*time.Second, ask)
 	p.SetDelay(200 * time.Millisecond)
+	rc.Timeout = 30 * time.Second
+	if c, err = kubernetes.NewForConfig(rc); err != nil {
+		t.Fatal(err)
+	}
 	start := time.Now()
 	if err := ask(); err != nil || time.Since(start) < 200*time.Millisecond {
 		t.Errorf("a slow cluster answered after %s: %v", time.Since(start), err)

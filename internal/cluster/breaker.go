@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,51 +13,87 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-const (
-	// probeEvery is how often a quiet member is asked whether it still answers.
-	probeEvery   = 15 * time.Second
-	probeTimeout = 5 * time.Second
-	// failuresToOpen in a row open the breaker.
-	failuresToOpen = 2
-	retryMin       = time.Second
-	retryMax       = time.Minute
-)
+// failuresToOpen in a row open the breaker; the last of them is a probe's, so
+// that no call's own trouble (a slow webhook, a caller's deadline) opens it.
+const failuresToOpen = 2
+
+// errLost ends what is in flight when the member stops answering.
+var errLost = errors.New("the cluster stopped answering")
+
+// outage is a time during which a member does not answer.
+type outage struct {
+	cause error
+	since time.Time
+}
 
 // breaker knows whether a member answers. While it does not, calls fail at
 // once, and one probe at a time, with growing pauses, finds out when it does.
 type breaker struct {
-	m *member
+	m    *member
+	kick chan struct{}
 
 	mu       sync.Mutex
 	failures int
-	open     bool
-	cause    error
-	since    time.Time
-	last     time.Time // when the member last answered
-	kick     chan struct{}
+	outage   *outage
+	last     time.Time       // when the member last answered
+	alive    context.Context //nolint:containedctx // calls in flight end with it; done while there is an outage
+	lose     context.CancelCauseFunc
 	restored chan struct{} // closed when it answers again
 }
 
 func newBreaker(m *member) *breaker {
-	return &breaker{m: m, kick: make(chan struct{}, 1), restored: make(chan struct{}), last: time.Now()}
+	b := &breaker{m: m, kick: make(chan struct{}, 1), restored: make(chan struct{}), last: time.Now()}
+	b.alive, b.lose = context.WithCancelCause(m.ctx)
+	return b
 }
 
-// check fails while the breaker is open.
-func (b *breaker) check() error {
+// inherit goes on with the outage of the member that this one replaces: only
+// an answer ends it. It is called before run.
+func (b *breaker) inherit(old *breaker) {
+	if o := old.current(); o != nil {
+		b.outage, b.failures = o, failuresToOpen
+		b.lose(errLost)
+		b.knock()
+	}
+}
+
+// current is the outage, or nil.
+func (b *breaker) current() *outage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open {
-		return nil
+	return b.outage
+}
+
+// check fails while the member does not answer.
+func (b *breaker) check() error {
+	if o := b.current(); o != nil {
+		return rutter.Errorf(rutter.CodeUnavailable, "cluster %s does not answer since %s: %w", b.m.Info().Name, o.since.UTC().Format(time.RFC3339), o.cause)
 	}
-	return rutter.Errorf(rutter.CodeUnavailable, "cluster %s does not answer since %s: %w", b.m.Info().Name, b.since.UTC().Format(time.RFC3339), b.cause)
+	return nil
+}
+
+// during is ctx, ended also when the member stops answering or is removed.
+func (b *breaker) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	b.mu.Lock()
+	alive := b.alive
+	b.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(alive, func() { cancel(context.Cause(alive)) })
+	return ctx, func() { stop(); cancel(context.Canceled) }
 }
 
 // failed notes a call that got no answer, and has it verified at once.
 func (b *breaker) failed(err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errLost) {
+		return
+	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.failures++
-	b.cause = bare(err)
+	b.mu.Unlock()
+	b.knock()
+}
+
+func (b *breaker) knock() {
 	select {
 	case b.kick <- struct{}{}:
 	default:
@@ -67,7 +104,7 @@ func (b *breaker) failed(err error) {
 func (b *breaker) answered() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.open {
+	if b.outage == nil {
 		b.failures, b.last = 0, time.Now()
 	}
 }
@@ -75,9 +112,9 @@ func (b *breaker) answered() {
 // awaitClosed returns when the member answers, or ctx ends.
 func (b *breaker) awaitClosed(ctx context.Context) error {
 	b.mu.Lock()
-	open, restored := b.open, b.restored
+	down, restored := b.outage != nil, b.restored
 	b.mu.Unlock()
-	if !open {
+	if !down {
 		return nil
 	}
 	select {
@@ -90,7 +127,8 @@ func (b *breaker) awaitClosed(ctx context.Context) error {
 
 // run probes until the member is closed.
 func (b *breaker) run() {
-	delay := probeEvery
+	t := b.m.timing
+	delay := t.probeEvery
 	for {
 		timer := time.NewTimer(delay)
 		select {
@@ -102,69 +140,100 @@ func (b *breaker) run() {
 			return
 		}
 		b.mu.Lock()
-		idle := !b.open && b.failures == 0 && time.Since(b.last) < probeEvery/2
+		idle := b.outage == nil && b.failures == 0 && time.Since(b.last) < t.probeEvery/2
 		b.mu.Unlock()
 		if idle {
-			delay = probeEvery
+			delay = t.probeEvery
 			continue
 		}
-		delay = b.settle(b.probe(), delay)
+		err := b.probe()
+		if b.m.ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			b.close()
+			delay = t.probeEvery
+			continue
+		}
+		delay = b.next(b.open(err), delay)
 	}
+}
+
+// next is the pause before the next probe: short at first, then growing.
+func (b *breaker) next(fresh bool, delay time.Duration) time.Duration {
+	t := b.m.timing
+	if fresh || b.current() == nil || delay == t.probeEvery {
+		delay = t.retryMin / 2
+	}
+	return min(2*delay, t.retryMax) + rand.N(t.retryMin/4+1) //nolint:gosec // spreads probes, not a secret
 }
 
 // probe asks the cheapest question there is. Any answer is an answer.
 func (b *breaker) probe() error {
-	ctx, cancel := context.WithTimeout(b.m.ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(b.m.ctx, b.m.timing.probe)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.m.base+"/version", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.m.link.base+"/version", http.NoBody)
 	if err != nil {
 		return fmt.Errorf("build the probe: %w", err)
 	}
-	resp, err := b.m.http.Do(req)
+	b.m.requests.other.Add(1)
+	resp, err := b.m.link.client.Do(req)
 	if err != nil {
 		// A connection that has gone silent would be used again and again.
-		b.m.http.CloseIdleConnections()
-		return bare(err)
+		b.m.link.drop()
+		return b.said(err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // so that the connection can be used again
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	if err == nil && resp.StatusCode == http.StatusOK {
+		b.m.discovery.saw(body)
+	}
 	return nil
 }
 
-// settle takes a probe's result into account and returns the next pause.
-func (b *breaker) settle(err error, delay time.Duration) time.Duration {
-	if b.m.ctx.Err() != nil {
-		return delay
+// said puts the end of a probe's time into words.
+func (b *breaker) said(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %s: %w", b.m.timing.probe, context.DeadlineExceeded)
 	}
+	return bare(err)
+}
+
+// close notes that the member answers.
+func (b *breaker) close() {
 	b.mu.Lock()
-	if err == nil {
-		was := b.open
-		b.failures, b.open, b.cause, b.last = 0, false, nil, time.Now()
-		if was {
-			close(b.restored)
-			b.restored = make(chan struct{})
-		}
-		b.mu.Unlock()
-		if was {
-			b.m.log.Info("cluster answers again")
-			b.m.sink.Reachable(b.m.server, nil)
-		}
-		return probeEvery
+	was := b.outage
+	b.failures, b.outage, b.last = 0, nil, time.Now()
+	if was != nil {
+		b.alive, b.lose = context.WithCancelCause(b.m.ctx)
+		close(b.restored)
+		b.restored = make(chan struct{})
 	}
-	b.failures++
-	b.cause = err
-	opens := !b.open && b.failures >= failuresToOpen
-	if opens {
-		b.open, b.since = true, time.Now()
-	}
-	open := b.open
 	b.mu.Unlock()
-	if opens {
-		b.m.log.Warn("cluster does not answer", "err", err)
-		b.m.sink.Reachable(b.m.server, err)
+	if was != nil {
+		b.m.log.Info("cluster answers again", "after", time.Since(was.since).Round(time.Second))
+		b.m.sink.Reachable(b.m.server, nil)
 	}
-	if !open || opens || delay == probeEvery {
-		delay = retryMin / 2
+}
+
+// open notes a probe that failed; true when the outage begins with it.
+func (b *breaker) open(cause error) bool {
+	b.mu.Lock()
+	b.failures++
+	if b.failures < failuresToOpen {
+		b.mu.Unlock()
+		return false
 	}
-	return min(2*delay, retryMax) + rand.N(retryMin/4) //nolint:gosec // spreads probes, not a secret
+	if b.outage != nil {
+		b.outage = &outage{cause: cause, since: b.outage.since}
+		b.mu.Unlock()
+		return false
+	}
+	b.outage = &outage{cause: cause, since: time.Now()}
+	b.lose(errLost)
+	b.mu.Unlock()
+	b.m.log.Warn("cluster does not answer", "err", cause)
+	b.m.sink.Reachable(b.m.server, cause)
+	b.m.link.drop()
+	return true
 }

@@ -2,10 +2,9 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"strings"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,12 +17,13 @@ import (
 type member struct {
 	info   atomic.Pointer[rutter.ClusterInfo]
 	server string // key of the cluster: what destinations call it
-	base   string // where it is reached
-	http   *http.Client
+	link   *link
 	log    *slog.Logger
 	sink   rutter.LiveSink
+	timing timing
+	epochs *atomic.Int64
 
-	writers   chan struct{}
+	writers   *limiter
 	discovery *discovery
 	breaker   *breaker
 	requests  counters
@@ -39,29 +39,32 @@ type member struct {
 
 var _ rutter.Cluster = (*member)(nil)
 
+// newMember builds a member at rest: start sets it to work.
 func newMember(info rutter.ClusterInfo, rc *rest.Config, opts Options) (*member, error) {
-	rc = rest.CopyConfig(rc)
-	rc.UserAgent = "rutter"
-	rc.ContentConfig = rest.ContentConfig{}
-	client, err := rest.HTTPClientFor(rc)
+	l, err := newLink(rc, opts.UserAgent)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "the credentials cannot be used: %w", err)
+		return nil, err
 	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	base, _, err := rest.DefaultServerUrlFor(rc)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "the server's URL cannot be used: %w", err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) // ended by close, not by whoever declares the member
 	m := &member{
-		server: info.Server, base: strings.TrimSuffix(base.String(), "/"), http: client, log: opts.Logger.With("cluster", info.Name), sink: opts.Sink,
-		writers: make(chan struct{}, opts.Writers), ctx: ctx, cancel: cancel, watches: map[rutter.GVK]*watch{},
+		server: info.Server, link: l, log: opts.Logger.With("cluster", info.Name), sink: opts.Sink, timing: opts.timing, epochs: opts.epochs,
+		writers: newLimiter(opts.Writers), ctx: ctx, cancel: cancel, watches: map[rutter.GVK]*watch{},
 	}
 	m.setInfo(info)
 	m.discovery = newDiscovery(m)
 	m.breaker = newBreaker(m)
-	m.wg.Go(m.breaker.run)
 	return m, nil
+}
+
+func (m *member) start() { m.spawn(m.breaker.run) }
+
+// spawn runs f as a part of the member's life; not at all when that is over.
+func (m *member) spawn(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.closed {
+		m.wg.Go(f)
+	}
 }
 
 // Info implements rutter.Cluster.
@@ -69,14 +72,23 @@ func (m *member) Info() rutter.ClusterInfo { return *m.info.Load() }
 
 func (m *member) setInfo(info rutter.ClusterInfo) { m.info.Store(&info) }
 
-// close ends watches and probes and drops idle connections.
-func (m *member) close() {
+// close ends watches, probes and calls in flight, drops the connections, and
+// returns the kinds that were watched.
+func (m *member) close() []rutter.GVK {
 	m.mu.Lock()
 	m.closed = true
+	watched := slices.Collect(maps.Keys(m.watches))
 	m.mu.Unlock()
 	m.cancel()
 	m.wg.Wait()
-	m.http.CloseIdleConnections()
+	m.link.drop()
+	return watched
+}
+
+func (m *member) watching() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.watches)
 }
 
 // Version implements rutter.Cluster.
@@ -87,32 +99,6 @@ func (m *member) Version(ctx context.Context) (string, []string, error) {
 // Mapping implements rutter.Cluster.
 func (m *member) Mapping(ctx context.Context, gvk rutter.GVK) (rutter.Mapping, error) {
 	return m.discovery.mapping(ctx, gvk)
-}
-
-// path is the URL path of a kind's collection, or of one object of it.
-func (m *member) path(ctx context.Context, gvk rutter.GVK, namespace, name string) (string, error) {
-	mapping, err := m.discovery.mapping(ctx, gvk)
-	if err != nil {
-		return "", err
-	}
-	return pathOf(gvk, mapping, namespace, name), nil
-}
-
-func pathOf(gvk rutter.GVK, mapping rutter.Mapping, namespace, name string) string {
-	var b strings.Builder
-	if gvk.Group == "" {
-		fmt.Fprintf(&b, "/api/%s", gvk.Version)
-	} else {
-		fmt.Fprintf(&b, "/apis/%s/%s", gvk.Group, gvk.Version)
-	}
-	if mapping.Namespaced && namespace != "" {
-		fmt.Fprintf(&b, "/namespaces/%s", namespace)
-	}
-	b.WriteString("/" + mapping.Resource)
-	if name != "" {
-		b.WriteString("/" + name)
-	}
-	return b.String()
 }
 
 // counters count requests by verb.

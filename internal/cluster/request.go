@@ -3,26 +3,30 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"github.com/rutterhq/rutter"
 )
 
 const (
-	callTimeout = 30 * time.Second
-	maxRetries  = 5
-	maxBody     = 64 << 20
+	maxRetries = 5
+	// maxBody bounds an answer that is read as a whole.
+	maxBody = 64 << 20
+	// resetPause is the wait before a call whose connection broke is made again.
+	resetPause = 50 * time.Millisecond
+	maxWait    = 10 * time.Second
 )
+
+// errNoTime ends a call that took too long.
+var errNoTime = errors.New("no answer in time")
 
 // request is one call to the API server.
 type request struct {
@@ -31,59 +35,108 @@ type request struct {
 	body         []byte
 	contentType  string
 	accept       string
+	// once: the call must not be made twice.
+	once bool
 }
 
-// do makes the call and returns the body. It waits and tries again where the
-// server says that it is busy, and fails fast while the cluster does not answer.
+// do makes the call and returns the body.
 func (m *member) do(ctx context.Context, r request) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	var body []byte
+	err := m.call(ctx, r, func(from *http.Response) error {
+		size := min(max(from.ContentLength, 0), maxBody)
+		buf := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+		n, err := buf.ReadFrom(io.LimitReader(from.Body, maxBody+1))
+		if err == nil && n > maxBody {
+			return rutter.Errorf(rutter.CodeInternal, "the answer of cluster %s is larger than %d MiB", m.Info().Name, maxBody>>20)
+		}
+		body = buf.Bytes()
+		return err //nolint:wrapcheck // call says whose answer it was
+	})
+	return body, err
+}
+
+// call makes the call and has its answer read. It waits and tries again where
+// the server says that it is busy, and once where a connection broke; it fails
+// fast while the cluster does not answer.
+func (m *member) call(ctx context.Context, r request, read func(*http.Response) error) error {
+	ctx, cancelTime := context.WithTimeoutCause(ctx, m.timing.call, errNoTime)
+	defer cancelTime()
+	ctx, cancel := m.breaker.during(ctx)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		if err := m.breaker.check(); err != nil {
-			return nil, err
+		if err := m.ready(ctx); err != nil {
+			return err
 		}
-		body, wait, err := m.once(ctx, r)
-		if wait == 0 || attempt >= maxRetries {
-			return body, err
+		wait, err := m.attempt(ctx, r, read)
+		if wait == 0 || attempt >= maxRetries || wait == resetPause && attempt > 0 {
+			return err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, err
+		if pause(ctx, wait) != nil {
+			return err
 		}
 	}
 }
 
-// once makes one attempt. wait is not zero when the server asks for another.
-func (m *member) once(ctx context.Context, r request) (body []byte, wait time.Duration, err error) {
+// ready waits until a call may begin.
+func (m *member) ready(ctx context.Context) error {
+	if err := m.breaker.check(); err != nil {
+		return err
+	}
+	if wait := m.writers.hold(); wait > 0 {
+		if err := pause(ctx, wait); err != nil {
+			return m.noAnswer(ctx, err)
+		}
+	}
+	return nil
+}
+
+// attempt calls once. wait is not zero when another attempt makes sense.
+func (m *member) attempt(ctx context.Context, r request, read func(*http.Response) error) (wait time.Duration, err error) {
 	resp, err := m.open(ctx, r)
 	if err != nil {
-		return nil, 0, err
+		if ctx.Err() == nil && !r.once {
+			wait = resetPause
+		}
+		return wait, m.noAnswer(ctx, err)
 	}
 	defer resp.Body.Close()
-	body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	if err != nil {
-		return nil, 0, rutter.Errorf(rutter.CodeUnavailable, "read the answer of cluster %s: %w", m.Info().Name, err)
-	}
 	if resp.StatusCode < http.StatusMultipleChoices {
-		return body, 0, nil
-	}
-	err = statusError(resp.StatusCode, body)
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
-		seconds, convErr := strconv.Atoi(resp.Header.Get("Retry-After"))
-		if convErr != nil || seconds < 1 {
-			seconds = 1
+		err := read(resp)
+		if _, ours := errors.AsType[*rutter.Error](err); err == nil || ours {
+			return 0, err
 		}
-		return nil, time.Duration(min(seconds, 10)) * time.Second, err
+		m.breaker.failed(err)
+		return 0, m.noAnswer(ctx, fmt.Errorf("read its answer: %w", err))
 	}
-	return nil, 0, err
+	err = m.refusal(resp)
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
+		wait = retryAfter(resp)
+		m.writers.busy(wait)
+	}
+	return wait, err
+}
+
+// refusal reads the server's no.
+func (m *member) refusal(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20)) // a part of the words is better than none
+	err := statusError(resp.StatusCode, body)
+	if resp.StatusCode == http.StatusUnauthorized {
+		return rutter.Errorf(rutter.CodeForbidden, "cluster %s does not accept the credentials: %w", m.Info().Name, err)
+	}
+	return err
+}
+
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 1 {
+		seconds = 1
+	}
+	return min(time.Duration(seconds)*time.Second, maxWait)
 }
 
 // open sends the request and returns the response with its body unread.
 func (m *member) open(ctx context.Context, r request) (*http.Response, error) {
-	target := m.base + r.path
+	target := m.link.base + r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
@@ -98,61 +151,55 @@ func (m *member) open(ctx context.Context, r request) (*http.Response, error) {
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}
-	resp, err := m.http.Do(req)
+	resp, err := m.link.client.Do(req)
 	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			m.breaker.failed(err)
-		}
-		return nil, rutter.Errorf(rutter.CodeUnavailable, "cluster %s does not answer: %w", m.Info().Name, bare(err))
+		m.breaker.failed(err)
+		return nil, bare(err)
 	}
 	m.breaker.answered()
 	return resp, nil
 }
 
-// bare takes the URL off an error of net/http: it is long and says nothing new.
-func bare(err error) error {
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		return u.Err
+// path is the URL path of a kind's collection, or of one object of it.
+func (m *member) path(ctx context.Context, gvk rutter.GVK, namespace, name string) (string, error) {
+	mapping, err := m.discovery.mapping(ctx, gvk)
+	if err != nil {
+		return "", err
 	}
-	return err
+	for _, s := range []string{namespace, name} {
+		// A name with a slash would be another path, in another namespace.
+		if s != "" && len(content.IsPathSegmentName(s)) > 0 {
+			return "", rutter.Errorf(rutter.CodeInvalid, "%s: %q is not a name that an object can have", describe(gvk, namespace, name), s)
+		}
+	}
+	if mapping.Namespaced && namespace == "" {
+		return "", rutter.Errorf(rutter.CodeInvalid, "%s needs a namespace: set metadata.namespace or spec.destination.namespace", describe(gvk, "", name))
+	}
+	return pathOf(gvk, mapping, namespace, name), nil
 }
 
-// statusError turns the server's refusal into a coded error with its words.
-func statusError(code int, body []byte) error {
-	var s metav1.Status
-	if err := json.Unmarshal(body, &s); err != nil || s.Message == "" {
-		s.Message = strings.TrimSpace(string(body[:min(len(body), 300)]))
+func pathOf(gvk rutter.GVK, mapping rutter.Mapping, namespace, name string) string {
+	p := "/apis/" + gvk.Group + "/" + gvk.Version
+	if gvk.Group == "" {
+		p = "/api/" + gvk.Version
 	}
-	e := &rutter.Error{Code: codeOf(code), Message: oneLine(s.Message)}
-	if strings.Contains(s.Message, "failed to create typed patch object") {
-		e.Code = rutter.CodeInvalid // the server calls an object that does not fit its schema its own error
+	if mapping.Namespaced && namespace != "" {
+		p += "/namespaces/" + url.PathEscape(namespace)
 	}
-	return e
+	p += "/" + mapping.Resource
+	if name != "" {
+		p += "/" + url.PathEscape(name)
+	}
+	return p
 }
 
-func codeOf(status int) rutter.Code {
-	switch status {
-	case http.StatusNotFound, http.StatusGone:
-		return rutter.CodeNotFound
-	case http.StatusForbidden, http.StatusUnauthorized:
-		return rutter.CodeForbidden
-	case http.StatusConflict:
-		return rutter.CodeConflict
-	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusRequestEntityTooLarge:
-		return rutter.CodeInvalid
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusBadGateway:
-		return rutter.CodeUnavailable
-	default:
-		return rutter.CodeInternal
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return rutter.Errorf(rutter.CodeUnavailable, "stopped while waiting: %w", context.Cause(ctx))
 	}
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// describe names an object in an error.
-func describe(gvk rutter.GVK, namespace, name string) string {
-	if namespace == "" {
-		return fmt.Sprintf("%s %q", gvk.Kind, name)
-	}
-	return fmt.Sprintf("%s %q in namespace %q", gvk.Kind, name, namespace)
 }

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	stdjson "encoding/json"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/rutterhq/rutter"
+)
+
+// adoptTries is how often the fields of an object that changes at the same
+// moment are taken over.
+const adoptTries = 3
+
+// former reports whether an entry belongs to what applied the object before
+// Rutter did: kubectl's client-side apply, and Argo CD in any of its ways.
+// While such a manager owns a field, removing it from Git would not remove it
+// from the object.
+func former(manager, operation, subresource string) bool {
+	if subresource != "" {
+		return false
+	}
+	switch manager {
+	case "kubectl-client-side-apply":
+		return operation == string(metav1.ManagedFieldsOperationUpdate)
+	case "argocd-controller", "argocd-application-controller":
+		return true
+	}
+	return false
+}
+
+// hasFormer looks only at who the managers are: it runs after every apply.
+func hasFormer(live *unstructured.Unstructured) bool {
+	meta, _ := live.Object["metadata"].(map[string]any)
+	entries, _ := meta["managedFields"].([]any)
+	for _, e := range entries {
+		e, _ := e.(map[string]any)
+		manager, _ := e["manager"].(string)
+		operation, _ := e["operation"].(string)
+		subresource, _ := e["subresource"].(string)
+		if former(manager, operation, subresource) {
+			return true
+		}
+	}
+	return false
+}
+
+// adopt takes over what a former manager owns and applies once more, so that
+// what Git does not declare goes. It is done once for an object.
+func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstructured, body []byte, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	gvk := gvkOf(obj)
+	for try := 1; ; try++ {
+		patch, err := adoption(live)
+		if err != nil {
+			return nil, rutter.Errorf(rutter.CodeInternal, "read who owns the fields of %s: %w", describe(gvk, obj.GetNamespace(), obj.GetName()), err)
+		}
+		m.requests.patch.Add(1)
+		_, err = m.do(ctx, request{method: http.MethodPatch, path: path, body: patch, contentType: string(types.JSONPatchType),
+			query: map[string][]string{"fieldManager": {rutter.FieldManager}}})
+		if err == nil {
+			break
+		}
+		if code := rutter.CodeOf(err); try == adoptTries || code != rutter.CodeConflict && code != rutter.CodeInvalid {
+			return nil, rutter.Errorf(rutter.CodeOf(err), "take over the fields of %s from a former manager: %w", describe(gvk, obj.GetNamespace(), obj.GetName()), withoutSecrets(err, obj))
+		}
+		if live, err = m.Get(ctx, gvk, obj.GetNamespace(), obj.GetName()); err != nil {
+			return nil, err
+		}
+		if !hasFormer(live) {
+			break
+		}
+	}
+	again, _, err := m.patchApply(ctx, gvk, obj, body, rutter.ApplyOptions{})
+	if err != nil {
+		return nil, withoutSecrets(err, obj)
+	}
+	return again, nil
+}
+
+// adoption is a JSON patch that gives the fields of former managers to Rutter,
+// if the object is still the one that was seen.
+func adoption(live *unstructured.Unstructured) ([]byte, error) {
+	var kept []metav1.ManagedFieldsEntry
+	own, taken := -1, &fieldpath.Set{}
+	for _, e := range live.GetManagedFields() {
+		switch {
+		case former(e.Manager, string(e.Operation), e.Subresource):
+			fields, err := fieldsOf(e)
+			if err != nil {
+				return nil, err
+			}
+			taken = taken.Union(fields)
+			continue
+		case e.Manager == rutter.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "":
+			own = len(kept)
+		}
+		kept = append(kept, e)
+	}
+	if own < 0 {
+		return nil, rutter.Errorf(rutter.CodeInternal, "the object has no entry of %s although it was just applied", rutter.FieldManager)
+	}
+	fields, err := fieldsOf(kept[own])
+	if err != nil {
+		return nil, err
+	}
+	raw, err := taken.Union(fields).ToJSON()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // adopt says what failed
+	}
+	kept[own].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+	return stdjson.Marshal([]map[string]any{ //nolint:wrapcheck // likewise
+		{"op": "replace", "path": "/metadata/managedFields", "value": kept},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	})
+}
+
+func fieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := &fieldpath.Set{}
+	if e.FieldsV1 == nil || strings.TrimSpace(string(e.FieldsV1.Raw)) == "" {
+		return set, nil
+	}
+	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) //nolint:wrapcheck // adopt says what failed
+}

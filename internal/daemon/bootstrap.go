@@ -24,8 +24,8 @@ import (
 // fieldOwner is the manager of what is installed into a control plane.
 const fieldOwner = client.FieldOwner("rutter-install")
 
-// newClient builds a client that knows every kind that is installed.
-func newClient(rc *rest.Config) (client.WithWatch, error) {
+// NewClient builds a client that knows every kind that is installed.
+func NewClient(rc *rest.Config) (client.WithWatch, error) {
 	s := runtime.NewScheme()
 	if err := errors.Join(clientscheme.AddToScheme(s), apiextensionsv1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
@@ -42,7 +42,7 @@ func newClient(rc *rest.Config) (client.WithWatch, error) {
 // Install makes a cluster a control plane: the CRDs and the namespace. What is
 // there already is brought up to date.
 func Install(ctx context.Context, rc *rest.Config, namespace string) error {
-	c, err := newClient(rc)
+	c, err := NewClient(rc)
 	if err != nil {
 		return err
 	}

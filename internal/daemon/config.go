@@ -32,7 +32,9 @@ type Config struct {
 	AllowUnsigned bool
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
-	Logger      *slog.Logger
+	// Profiling serves /debug/pprof beside the metrics.
+	Profiling bool
+	Logger    *slog.Logger
 	// Listening is called with the HTTP address once it is bound.
 	Listening func(addr string)
 	// Reports, when set, is given a function that lists all reports.

@@ -197,7 +197,7 @@ func (d *demo) populate(ctx context.Context) error {
 	if err := Install(ctx, rc, namespace); err != nil {
 		return err
 	}
-	if d.client, err = newClient(rc); err != nil {
+	if d.client, err = NewClient(rc); err != nil {
 		return err
 	}
 	objects := []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "argocd-secret"},

@@ -37,7 +37,7 @@ const diffTimeout = 2 * time.Minute
 func Diff(ctx context.Context, cfg DiffConfig) (rutter.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, diffTimeout)
 	defer cancel()
-	c, err := newClient(cfg.REST)
+	c, err := NewClient(cfg.REST)
 	if err != nil {
 		return rutter.Report{}, err
 	}

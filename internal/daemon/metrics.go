@@ -25,7 +25,22 @@ func (d *daemon) collector() prometheus.Collector {
 	for name, c := range counters {
 		g = append(g, prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, c.get))
 	}
-	return g
+	return append(g, requests{d})
+}
+
+// requests counts the requests to all members by verb.
+type requests struct{ d *daemon }
+
+var requestsDesc = prometheus.NewDesc("rutter_cluster_requests_total", "Requests to the API servers of members.", []string{"verb"}, nil)
+
+// Describe implements prometheus.Collector.
+func (requests) Describe(ch chan<- *prometheus.Desc) { ch <- requestsDesc }
+
+// Collect implements prometheus.Collector.
+func (r requests) Collect(ch chan<- prometheus.Metric) {
+	for verb, n := range r.d.clusters.Requests() {
+		ch <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), verb)
+	}
 }
 
 // group is several collectors as one.

@@ -152,7 +152,7 @@ func (d *daemon) serve(ctx context.Context) error {
 	own.MustRegister(d.collector())
 	secrets := &webhookSecrets{reader: d.manager.GetAPIReader(), namespace: d.cfg.Namespace, ctx: ctx}
 	server, err := httpapi.Listen(ctx, httpapi.Options{
-		Addr: d.cfg.HTTPAddr, Logger: d.cfg.Logger, AllowUnsigned: d.cfg.AllowUnsigned,
+		Addr: d.cfg.HTTPAddr, Logger: d.cfg.Logger, AllowUnsigned: d.cfg.AllowUnsigned, Profiling: d.cfg.Profiling,
 		Metrics: promhttp.HandlerFor(prometheus.Gatherers{ctrlmetrics.Registry, own}, promhttp.HandlerOpts{}),
 		Ready:   d.ready, Units: d.engine.Reports, Secrets: secrets.get,
 		Pushed: func(p httpapi.Push) int { return d.engine.Repos().Pushed(p.Concerns) },

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -30,6 +31,8 @@ type Options struct {
 	Secrets func() map[string]string
 	// AllowUnsigned takes webhooks of providers for which no secret is configured.
 	AllowUnsigned bool
+	// Profiling serves /debug/pprof.
+	Profiling bool
 }
 
 // Server serves until its context ends.
@@ -53,6 +56,10 @@ func Listen(ctx context.Context, opts Options) (*Server, error) {
 	mux.Handle("GET /metrics", opts.Metrics)
 	mux.HandleFunc("GET /api/v1/units", s.units)
 	mux.HandleFunc("POST /api/webhook", s.webhook)
+	if opts.Profiling {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	}
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10}
 	return s, nil
 }

@@ -36,7 +36,7 @@ func (r *run) cleanHooks(ctx context.Context, succeeded bool) {
 		if !slices.Contains(r.HookPolicies(h.step.Index), want) {
 			continue
 		}
-		opts := rutter.DeleteOptions{Propagation: "background"}
+		opts := rutter.DeleteOptions{UID: h.uid, Propagation: "background"}
 		if err := r.Cluster.Delete(ctx, h.gvk, h.step.Ref.Namespace, h.step.Ref.Name, opts); err == nil {
 			r.Live.Removed(h.step)
 		}

@@ -57,8 +57,9 @@ type Task struct {
 	Progress func(message string)
 	// Superseded reports at safe points whether the run should end for a newer state.
 	Superseded func() bool
-	// Slots bounds how many runs send at the same time; nil means no bound.
-	Slots chan struct{}
+	// Mark is the value of the marker label of objects that are this unit's: a prune
+	// makes sure of it before it deletes.
+	Mark string
 }
 
 // Outcome is what a run did.
@@ -104,11 +105,12 @@ type run struct {
 type ranHook struct {
 	step rutter.Step
 	gvk  rutter.GVK
+	uid  string
 }
 
 func (r *run) groups(ctx context.Context, groups []rutter.Group) error {
 	for i, g := range groups {
-		if r.Superseded != nil && r.Superseded() {
+		if r.stopped() {
 			return ErrSuperseded
 		}
 		if err := r.group(ctx, g, i == len(groups)-1); err != nil {
@@ -129,6 +131,9 @@ func (r *run) group(ctx context.Context, g rutter.Group, last bool) error {
 		}
 	}
 	if failed > 0 {
+		if r.stopped() {
+			return ErrSuperseded
+		}
 		return rutter.Errorf(rutter.CodeInvalid, "one or more objects failed to apply: %s", r.firstFailure())
 	}
 	if r.DryRun || !r.Plan.WaitHealth && !hasHooks(g) {
@@ -167,14 +172,6 @@ func (r *run) await(ctx context.Context, g rutter.Group) error {
 
 // batch runs steps in parallel and returns how many failed.
 func (r *run) batch(ctx context.Context, steps []rutter.Step) int {
-	if r.Slots != nil {
-		select {
-		case r.Slots <- struct{}{}:
-			defer func() { <-r.Slots }()
-		case <-ctx.Done():
-			return 0
-		}
-	}
 	results := make([]rutter.StepResult, len(steps))
 	if len(steps) == 1 {
 		results[0] = r.step(ctx, steps[0])
@@ -207,6 +204,10 @@ func (r *run) firstFailure() string {
 	}
 	return ""
 }
+
+// stopped reports whether a newer state waits, so that a failure of what it
+// replaces is no failure.
+func (r *run) stopped() bool { return r.Superseded != nil && r.Superseded() }
 
 func hasHooks(g rutter.Group) bool {
 	return slices.ContainsFunc(g.Batches, func(b []rutter.Step) bool {

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -27,7 +29,7 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 		}
 	}
 	live, err := r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{DryRun: r.DryRun})
-	if err != nil && r.Force && rutter.CodeOf(err) == rutter.CodeInvalid && !r.DryRun {
+	if err != nil && r.Force && !r.DryRun && immutable(err) {
 		live, err = r.recreate(ctx, s, gvk, obj)
 	}
 	if err != nil {
@@ -42,7 +44,7 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 	if s.Hook {
 		res.HookPhase = string(rutter.OperationRunning)
 		r.mu.Lock()
-		r.hooks = append(r.hooks, ranHook{step: withName(s, live), gvk: gvk})
+		r.hooks = append(r.hooks, ranHook{step: withName(s, live), gvk: gvk, uid: string(live.GetUID())})
 		r.mu.Unlock()
 	}
 	return res
@@ -55,7 +57,16 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 		return res
 	}
 	gvk := rutter.GVK{Group: s.Ref.Group, Version: s.Version, Kind: s.Ref.Kind}
-	err := r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: s.UID, Propagation: r.Propagation})
+	live, err := r.Cluster.Get(ctx, gvk, s.Ref.Namespace, s.Ref.Name)
+	if rutter.CodeOf(err) == rutter.CodeNotFound {
+		res.Status, res.Message = StatusPruned, "is gone already"
+		return res
+	}
+	if err == nil && live.GetLabels()[rutter.LabelUnit] != r.Mark {
+		res.Status, res.Message = StatusPruneSkipped, "ignored (another application has taken it over)"
+		return res
+	}
+	err = r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: s.UID, Propagation: r.Propagation})
 	if err != nil {
 		return failed(res, err)
 	}
@@ -83,11 +94,40 @@ func (r *run) clearHook(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj 
 		return fmt.Errorf("remove the earlier run of the hook: %w", err)
 	}
 	r.Live.Removed(withName(s, old))
-	return r.Live.AwaitGone(ctx, []rutter.Ref{ref})
+	if err := r.Live.AwaitGone(ctx, []rutter.Ref{ref}); err != nil {
+		return err
+	}
+	return r.gone(ctx, gvk, old)
+}
+
+// gone waits for the end of an object that may not carry our mark, as a hook of
+// another tool: the watches do not show it.
+func (r *run) gone(ctx context.Context, gvk rutter.GVK, old *unstructured.Unstructured) error {
+	for {
+		live, err := r.Cluster.Get(ctx, gvk, old.GetNamespace(), old.GetName())
+		if rutter.CodeOf(err) == rutter.CodeNotFound || err == nil && live.GetUID() != old.GetUID() {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while an earlier run of the hook ends: %w", ctx.Err())
+		}
+	}
+}
+
+// immutable reports whether the server refused a change that only a new object
+// can have.
+func immutable(err error) bool {
+	return strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "updates to")
 }
 
 func (r *run) recreate(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	if err := r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{Propagation: "foreground"}); err != nil {
+	old, err := r.Cluster.Get(ctx, gvk, s.Ref.Namespace, s.Ref.Name)
+	if err != nil {
+		return nil, fmt.Errorf("force: read what is to be created again: %w", err)
+	}
+	if err := r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: string(old.GetUID()), Propagation: "foreground"}); err != nil {
 		return nil, fmt.Errorf("force: delete before creating again: %w", err)
 	}
 	r.Live.Removed(s)

@@ -53,7 +53,6 @@ type ControllerOptions struct {
 	HTTPAddr      string
 	Poll, Jitter  time.Duration
 	Workers       int
-	Senders       int
 	ExecCommands  []string
 	AllowUnsigned bool
 	LeaderElect   bool

@@ -36,7 +36,6 @@ func controllerFlags(c *cobra.Command, o *ControllerOptions) {
 	f.DurationVar(&o.Poll, "timeout.reconciliation", 3*time.Minute, "how often Git is asked for new commits without a webhook; 0 never")
 	f.DurationVar(&o.Jitter, "timeout.reconciliation.jitter", time.Minute, "added to that at random")
 	f.IntVar(&o.Workers, "workers", 4, "units looked at in parallel")
-	f.IntVar(&o.Senders, "senders", 16, "syncs that send objects at one time")
 	f.StringSliceVar(&o.ExecCommands, "allow-exec", nil, "commands that cluster Secrets may name as execProviderConfig")
 	f.BoolVar(&o.AllowUnsigned, "webhook-allow-unsigned", false, "take webhooks of providers for which argocd-secret holds no secret")
 }

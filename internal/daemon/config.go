@@ -23,9 +23,8 @@ type Config struct {
 	// Poll is how often Git is asked without a webhook; Jitter is added at random.
 	Poll   time.Duration
 	Jitter time.Duration
-	// Workers look at units in parallel; Senders bounds syncs that send at once.
+	// Workers look at units in parallel.
 	Workers int
-	Senders int
 	// ExecCommands are the credential plugins that cluster Secrets may name.
 	ExecCommands []string
 	// AllowUnsigned takes webhooks of providers without a configured secret.

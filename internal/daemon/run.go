@@ -92,7 +92,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	})
 	d.engine = engine.New(engine.Options{
 		Sources: d.sources, Renderer: d.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
-		Permit: d.controllers.Permit, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers, Senders: cfg.Senders,
+		Permit: d.controllers.Permit, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
 	})
 	sink.engine = d.engine

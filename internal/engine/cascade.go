@@ -13,7 +13,7 @@ import (
 // 2.9). It is idempotent; after a restart it goes on from what is still there.
 func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit) {
 	c, err := e.opts.Clusters.Lookup(unit.Target)
-	if rutter.CodeOf(err) == rutter.CodeNotFound || rutter.CodeOf(err) == rutter.CodeInvalid {
+	if rutter.CodeOf(err) == rutter.CodeNotFound {
 		e.endCascade(u, nil) // the cluster is no longer a member: nothing can be cleaned up there
 		return
 	}
@@ -22,8 +22,16 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		return
 	}
 	e.settleServer(u, c.Info().Server)
+	if u.sending() {
+		return // the sync that was stopped queues the unit when it has ended
+	}
 	if o, down := e.outage(c.Info().Server); down {
 		e.endCascade(u, fmt.Errorf("cluster does not answer since %s: %w", o.since.UTC().Format("2006-01-02T15:04:05Z"), o.err))
+		return
+	}
+	if err := e.knowKinds(ctx, u, unit, c); err != nil {
+		e.endCascade(u, err)
+		e.queue.addAfter(unit.ID, retryRender(3))
 		return
 	}
 	if !e.warmed() || !e.watchAll(u, c) {
@@ -42,6 +50,14 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		return
 	}
 	for _, x := range refs {
+		live, err := c.Get(ctx, x.gvk, x.ref.Namespace, x.ref.Name)
+		if err == nil && live.GetLabels()[rutter.LabelUnit] != u.hash || rutter.CodeOf(err) == rutter.CodeNotFound {
+			u.mu.Lock()
+			e.drop(u, x.ref) // gone, or another unit's by now
+			u.mu.Unlock()
+			e.queue.add(unit.ID)
+			continue
+		}
 		opts := rutter.DeleteOptions{UID: x.UID, Propagation: u.propagation()}
 		if err := c.Delete(ctx, x.gvk, x.ref.Namespace, x.ref.Name, opts); err != nil {
 			e.endCascade(u, fmt.Errorf("delete %s (wave %d): %w", x.ref, wave, err))
@@ -56,6 +72,38 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		u.mu.Unlock()
 	}
 	e.opts.Changed(unit.ID, false)
+}
+
+// sending reports whether a sync of the unit may still send something.
+func (u *state) sending() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.op != nil && !u.op.retryAt.IsZero() {
+		u.op = nil // it only waited for its next attempt
+	}
+	return u.op != nil
+}
+
+// knowKinds makes sure that it is known what may have been applied: from the
+// status, or by rendering when the status does not say. An application that has
+// been synced and of which neither is known is not taken for an empty one.
+func (e *Engine) knowKinds(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster) error {
+	u.mu.Lock()
+	known := u.desired != nil || len(unit.KnownKinds) > 0
+	u.mu.Unlock()
+	if known {
+		return nil
+	}
+	d, err := e.render(ctx, u, unit, c, false, true)
+	switch {
+	case err == nil:
+		u.mu.Lock()
+		e.adoptDesired(u, d)
+		u.mu.Unlock()
+	case unit.Last != nil:
+		return fmt.Errorf("what was applied is not known: %w", err)
+	}
+	return nil
 }
 
 // endCascade records how far a deletion came; without a problem it is complete.
@@ -75,6 +123,11 @@ func (e *Engine) endCascade(u *state, err error) {
 func (e *Engine) blind(u *state) error {
 	u.mu.Lock()
 	kinds := append([]rutter.GVK(nil), u.unit.KnownKinds...)
+	if u.desired != nil {
+		for i := range u.desired.objects {
+			kinds = append(kinds, u.desired.objects[i].gvk)
+		}
+	}
 	server := u.server
 	u.mu.Unlock()
 	for _, gvk := range kinds {

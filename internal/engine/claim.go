@@ -16,6 +16,9 @@ type claim struct {
 
 // claim records that the unit declares the objects of d; u.mu is held.
 func (e *Engine) claim(u *state, d *desired) {
+	if d == nil {
+		return
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for ref := range d.index {
@@ -26,7 +29,9 @@ func (e *Engine) claim(u *state, d *desired) {
 	}
 }
 
-// unclaim takes back what claim recorded; u.mu is held.
+// unclaim takes back what claim recorded; u.mu is held. An object that is still
+// there stays claimed until it goes or is another unit's, so that the unit learns
+// of both.
 func (e *Engine) unclaim(u *state, d *desired) {
 	if d == nil {
 		return
@@ -34,6 +39,9 @@ func (e *Engine) unclaim(u *state, d *desired) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for ref := range d.index {
+		if x := u.live[ref]; x != nil && x.Exists {
+			continue
+		}
 		k := claim{u.server, ref}
 		left := slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u })
 		if len(left) == 0 {
@@ -45,10 +53,9 @@ func (e *Engine) unclaim(u *state, d *desired) {
 }
 
 // otherClaim returns the instance of another unit that declares ref, or "".
-// The caller may hold no unit.
-func (e *Engine) otherClaim(u *state, ref rutter.Ref) string {
+func (e *Engine) otherClaim(u *state, server string, ref rutter.Ref) string {
 	e.mu.RLock()
-	claimants := e.claims[claim{u.server, ref}]
+	claimants := e.claims[claim{server, ref}]
 	e.mu.RUnlock()
 	for _, o := range claimants {
 		if o != u {

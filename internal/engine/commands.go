@@ -85,9 +85,8 @@ func (e *Engine) Remove(id rutter.UnitID) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.removed = true
-	e.unclaim(u, u.desired)
 	u.stop()
+	e.leave(u)
 }
 
 // stop cancels a running operation; u.mu is held.
@@ -167,7 +166,7 @@ func (e *Engine) RefreshAll(match func(rutter.Unit) bool) {
 		id, hit := u.unit.ID, match(u.unit)
 		if hit {
 			u.refresh = max(u.refresh, refreshKnown)
-			u.desiredStale()
+			u.rebuild = true
 		}
 		u.mu.Unlock()
 		if hit {
@@ -176,11 +175,19 @@ func (e *Engine) RefreshAll(match func(rutter.Unit) bool) {
 	}
 }
 
-// desiredStale makes the next render build its objects anew even when the
-// manifests are the same, because what surrounds them changed; u.mu is held.
-func (u *state) desiredStale() {
-	if u.desired != nil {
-		u.desired.stale = true
+// RetryFailed looks again at every unit whose sources could not be read or
+// rendered, as after a change of credentials.
+func (e *Engine) RetryFailed() {
+	for _, u := range e.all() {
+		u.mu.Lock()
+		id, failed := u.unit.ID, u.problem != nil
+		if failed {
+			u.refresh = refreshLatest
+		}
+		u.mu.Unlock()
+		if failed {
+			e.queue.add(id)
+		}
 	}
 }
 
@@ -219,7 +226,7 @@ func (e *Engine) Settled(id rutter.UnitID) bool {
 		if o.Meta.IsHook || o.Meta.Skip || o.KindMissing || o.Refused != "" || e.taint(u.server, o.gvk) != nil {
 			continue
 		}
-		if x := u.live[o.Ref]; x == nil || x.suspect || x.DesiredHash == "" {
+		if x := u.live[o.Ref]; x == nil || x.suspect || x.DesiredHash == "" && x.State != rutter.SyncUnknown {
 			return false
 		}
 	}

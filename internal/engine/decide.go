@@ -22,7 +22,7 @@ type verdictOn struct {
 func decide(u *state, down bool, now time.Time) verdictOn {
 	switch {
 	case u.op != nil:
-		return u.decideRunning(now)
+		return u.decideRunning(down, now)
 	case u.cascade != nil || u.desired == nil || down:
 		return verdictOn{}
 	case u.request != nil && u.problem == nil:
@@ -34,6 +34,9 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 	}
 	differ, prune := u.differing()
 	if len(differ)+len(prune) == 0 {
+		if u.anyUnknown() {
+			return verdictOn{} // not all is known: this is no answer yet
+		}
 		u.attempted = u.desired.key
 		return verdictOn{minor: true}
 	}
@@ -48,7 +51,7 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 	return verdictOn{request: &auto}
 }
 
-func (u *state) decideRunning(now time.Time) verdictOn {
+func (u *state) decideRunning(down bool, now time.Time) verdictOn {
 	if u.op.retryAt.IsZero() {
 		return verdictOn{running: true}
 	}
@@ -57,6 +60,10 @@ func (u *state) decideRunning(now time.Time) verdictOn {
 	}
 	// A newer state, a request of a person, or the time has come: try again.
 	req := u.op.report.Request
+	if u.op.superseded && req.Automated && u.request == nil {
+		u.op = nil
+		return decide(u, down, now) // by the policy of now
+	}
 	retries, started := u.op.report.RetryCount+1, u.op.report.StartedAt
 	if u.op.superseded {
 		retries = 0
@@ -113,11 +120,11 @@ func (u *state) differing() (differ, prune []rutter.Ref) {
 		if o.Meta.IsHook || o.Meta.Skip || o.Refused != "" {
 			continue
 		}
-		if x := u.live[o.Ref]; x == nil || !x.Exists || x.State == rutter.OutOfSync && (!x.foreign || u.attempted != u.desired.key) {
+		if x := u.live[o.Ref]; x == nil || x.differs(o.Hash) && (!x.foreign || u.attempted != u.desired.key) {
 			differ = append(differ, o.Ref)
 		}
 	}
-	for _, x := range u.extras() {
+	for _, x := range u.extras(u.desired) {
 		if x.Protected == "" && !x.Verdict.Deleting && !x.Meta.NoPrune {
 			prune = append(prune, x.Ref)
 		}
@@ -125,11 +132,24 @@ func (u *state) differing() (differ, prune []rutter.Ref) {
 	return differ, prune
 }
 
-// extras are live objects of ours that Git does not declare; u.mu is held.
-func (u *state) extras() []plan.Extra {
+// differs reports whether the object is not as declared: missing, edited, or
+// equal to an older declaration. What could not be compared is not known to differ.
+func (x *entry) differs(hash string) bool {
+	switch {
+	case x.State == rutter.SyncUnknown:
+		return false
+	case !x.Exists || x.State == rutter.OutOfSync:
+		return true
+	default:
+		return x.DesiredHash != hash
+	}
+}
+
+// extras are live objects of ours that d does not declare; u.mu is held.
+func (u *state) extras(d *desired) []plan.Extra {
 	var extras []plan.Extra
 	for ref, x := range u.live {
-		if _, declared := u.desired.index[ref]; declared || !x.Exists || x.meta.IsHook {
+		if _, declared := d.index[ref]; declared || !x.Exists || x.meta.IsHook || d.unsure(ref) {
 			continue
 		}
 		extras = append(extras, plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta,
@@ -139,10 +159,18 @@ func (u *state) extras() []plan.Extra {
 	return extras
 }
 
+// unsure reports whether ref is of a kind that was not served when d was built:
+// whether such an object has a namespace was a guess, and so is its identity.
+func (d *desired) unsure(ref rutter.Ref) bool {
+	return slices.ContainsFunc(d.objects, func(o desiredObject) bool {
+		return o.KindMissing && o.Ref.Kind == ref.Kind && o.Ref.Group == ref.Group
+	})
+}
+
 // planInput freezes what a plan is computed from; u.mu is held.
 func (u *state) planInput(d *desired, req rutter.SyncRequest) plan.Input {
 	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy, Request: req,
-		Complete: u.problem == nil, Extras: u.extras()}
+		Complete: u.problem == nil, Extras: u.extras(d)}
 	for i := range d.objects {
 		in.Desired = append(in.Desired, d.objects[i].Desired)
 		if x := u.live[d.objects[i].Ref]; x != nil {

@@ -30,7 +30,8 @@ type desired struct {
 	index       map[rutter.Ref]int
 	images      []string
 	conditions  []rutter.Condition
-	stale       bool
+	// ignore is the rule set that verdicts were judged by.
+	ignore []rutter.IgnoreRule
 }
 
 // desiredObject is one declared object.
@@ -48,12 +49,12 @@ const keepForever = int64(1<<63 - 1)
 
 // render resolves and renders all sources of a unit. The result is complete or
 // an error; there is nothing in between.
-func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, fresh bool) (*desired, error) {
+func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, fresh, rebuild bool) (*desired, error) {
 	snaps, err := e.snapshots(ctx, unit, fresh)
 	if err != nil {
 		return nil, err
 	}
-	d := &desired{index: map[rutter.Ref]int{}}
+	d := &desired{index: map[rutter.Ref]int{}, ignore: unit.Ignore}
 	var all []rutter.Manifests
 	for i, src := range unit.Sources {
 		d.revisions = append(d.revisions, snaps[i].Revision())
@@ -88,7 +89,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	u.mu.Lock()
 	old := u.desired
 	u.mu.Unlock()
-	if old != nil && old.key == d.key && !old.stale {
+	if old != nil && old.key == d.key && !rebuild {
 		return old.at(d), nil
 	}
 	return d, e.build(ctx, unit, c, d, all)

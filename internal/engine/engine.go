@@ -27,8 +27,6 @@ type Options struct {
 
 	// Workers process units in parallel; default 4.
 	Workers int
-	// Senders bounds the syncs that send at one time; default 16.
-	Senders int
 	// PollInterval is how often sources are asked for new commits, with
 	// PollJitter added at random; 0 means never.
 	PollInterval time.Duration
@@ -46,7 +44,6 @@ type Renderer interface {
 type Engine struct {
 	opts  Options
 	queue *queue[rutter.UnitID]
-	slots chan struct{}
 	repos *Repos
 
 	mu     sync.RWMutex
@@ -92,11 +89,8 @@ func New(opts Options) *Engine {
 	if opts.Workers <= 0 {
 		opts.Workers = 4
 	}
-	if opts.Senders <= 0 {
-		opts.Senders = 16
-	}
 	e := &Engine{
-		opts: opts, queue: newQueue[rutter.UnitID](), slots: make(chan struct{}, opts.Senders),
+		opts: opts, queue: newQueue[rutter.UnitID](),
 		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: map[claim][]*state{},
 		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
 		warm: make(chan struct{}),

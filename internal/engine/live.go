@@ -18,6 +18,7 @@ type liveSide struct {
 	u      *state
 	op     *operation
 	d      *desired
+	server string // the cluster that is written to
 }
 
 var _ apply.Live = (*liveSide)(nil)
@@ -33,11 +34,15 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
 	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.u.unit.Ignore)
+	if l.u.server != l.server {
+		return // the unit has moved to another cluster meanwhile
+	}
 	if old := l.u.live[ref]; old != nil {
 		x.epoch = old.epoch
 		if old.Exists && old.rv > x.rv && old.UID == x.UID {
-			old.State, old.DesiredHash = rutter.OutOfSync, o.Hash // judged again below by the newer event
-			old.suspect = true
+			if old.DesiredHash != o.Hash { // a newer event was judged by the older declaration
+				old.State, old.DesiredHash, old.suspect = rutter.OutOfSync, o.Hash, true
+			}
 			return
 		}
 	}
@@ -50,7 +55,7 @@ func (l *liveSide) Removed(step rutter.Step) {
 	l.engine.stats.Prunes.Add(1)
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
-	if x := l.u.live[step.Ref]; x != nil {
+	if x := l.u.live[step.Ref]; x != nil && l.u.server == l.server {
 		x.Deleting = true
 	}
 }
@@ -90,7 +95,7 @@ func (l *liveSide) wait(ctx context.Context, ok func() (bool, error)) error {
 	for {
 		l.u.mu.Lock()
 		done, err := ok()
-		changed, superseded := l.u.changed, l.op.superseded && !l.op.report.Partial
+		changed, superseded := l.u.changed, l.op.superseded
 		l.u.mu.Unlock()
 		switch {
 		case done || err != nil:

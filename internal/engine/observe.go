@@ -36,8 +36,16 @@ func (e *Engine) Observed(ev rutter.LiveEvent) {
 			e.deliver(u, ev)
 		}
 	}
-	if !owned {
-		e.keepStray(hash, ev)
+	if owned {
+		return
+	}
+	e.keepStray(hash, ev)
+	if owner != nil { // it may have moved to this cluster meanwhile
+		owner.mu.Lock()
+		if owner.server == ev.Server {
+			e.adoptStrays(owner)
+		}
+		owner.mu.Unlock()
 	}
 }
 
@@ -126,16 +134,21 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 		if old == nil || !old.Exists || old.UID != "" && old.UID != string(ev.Object.GetUID()) {
 			return false, false
 		}
-		delete(u.live, ref)
+		e.drop(u, ref)
 		u.notify()
 		return true, true
 	}
 	rv := resourceVersion(ev.Object.GetResourceVersion())
-	if old != nil && old.Exists && rv != 0 && rv <= old.rv {
+	if old != nil && old.Exists && rv != 0 && rv <= old.rv && old.UID == string(ev.Object.GetUID()) {
 		old.epoch = max(old.epoch, ev.Epoch)
 		if old.State != rutter.SyncUnknown {
 			return false, false
 		}
+	}
+	if e.takenOver(u, ref, ev.Object) {
+		e.drop(u, ref)
+		u.notify()
+		return true, true
 	}
 	x := newEntry(ev.GVK, ev.Epoch, ev.Object)
 	e.judge(u, ref, old, &x, ev.Object)
@@ -146,6 +159,16 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 	}
 	u.notify()
 	return x.State != rutter.Synced && u.desired != nil || u.cascade != nil, !same
+}
+
+// takenOver reports whether an object that the unit no longer declares carries
+// the mark of another unit: it is that unit's now, and nothing to prune here.
+func (e *Engine) takenOver(u *state, ref rutter.Ref, obj *unstructured.Unstructured) bool {
+	if u.desired == nil {
+		return false
+	}
+	_, declared := u.desired.index[ref]
+	return !declared && obj.GetLabels()[rutter.LabelUnit] != u.hash
 }
 
 // judge gives x its state by comparing obj with what Git declares; u.mu is held.
@@ -193,26 +216,25 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 // u.mu is held.
 func (e *Engine) renderAgain(u *state) {
 	u.refresh = max(u.refresh, refreshKnown)
-	u.desiredStale()
+	u.rebuild = true
 	e.queue.add(u.unit.ID)
 }
 
 // Listed implements rutter.LiveSink: what a new listing did not show is gone.
 func (e *Engine) Listed(server string, gvk rutter.GVK, epoch int64) {
+	e.dropStrays(server, gvk, epoch)
 	for _, u := range e.at(server) {
 		u.mu.Lock()
-		gone := false
-		uses := u.desired == nil
+		gone, uses := false, u.concerns(gvk)
 		for ref, x := range u.live {
 			if x.gvk == gvk {
 				uses = true
 				if x.epoch < epoch && x.Exists {
-					delete(u.live, ref)
+					e.drop(u, ref)
 					gone = true
 				}
 			}
 		}
-		uses = uses || u.desired.uses(gvk)
 		if gone {
 			u.notify()
 		}
@@ -259,15 +281,52 @@ func (e *Engine) Tainted(server string, gvk rutter.GVK, err error) {
 	}
 	for _, u := range e.at(server) {
 		u.mu.Lock()
-		uses := u.desired != nil && u.desired.uses(gvk)
-		if uses && err == nil && u.desired.lacks(gvk) {
-			u.desiredStale()
+		uses := u.concerns(gvk)
+		if u.desired != nil && err == nil && u.desired.lacks(gvk) {
+			u.rebuild = true
 			u.attempted = "" // the kind has appeared: what failed for its lack is tried again
 		}
 		id := u.unit.ID
 		u.mu.Unlock()
 		if uses {
 			e.queue.add(id)
+		}
+	}
+}
+
+// concerns reports whether the unit waits for, declares or once managed a kind;
+// u.mu is held.
+func (u *state) concerns(gvk rutter.GVK) bool {
+	return u.desired == nil || u.desired.uses(gvk) || slices.Contains(u.unit.KnownKinds, gvk)
+}
+
+// drop forgets a live entry, and the claim that only held it; u.mu is held.
+func (e *Engine) drop(u *state, ref rutter.Ref) {
+	delete(u.live, ref)
+	if u.desired != nil {
+		if _, declared := u.desired.index[ref]; declared {
+			return
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	k := claim{u.server, ref}
+	if left := slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u }); len(left) > 0 {
+		e.claims[k] = left
+	} else {
+		delete(e.claims, k)
+	}
+}
+
+// dropStrays forgets marked objects of unknown units that a listing did not show.
+func (e *Engine) dropStrays(server string, gvk rutter.GVK, epoch int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, strays := range e.strays {
+		for key, x := range strays {
+			if key.server == server && x.gvk == gvk && x.epoch < epoch {
+				delete(strays, key)
+			}
 		}
 	}
 }

@@ -14,18 +14,9 @@ import (
 	"github.com/rutterhq/rutter/internal/plan"
 )
 
-type desiredUnstructured = *unstructured.Unstructured
-
-// started is an operation that is about to run.
-type started struct {
-	ctx context.Context //nolint:containedctx // handed to the goroutine that is started with it
-	*operation
-	desired *desired
-}
-
 // begin records a new operation; u.mu is held.
-func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) started {
-	opCtx, cancel := context.WithCancel(ctx)
+func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (context.Context, *operation) {
+	ctx, cancel := context.WithCancel(ctx)
 	op := &operation{cancel: cancel, key: u.desired.key, report: rutter.OperationReport{
 		Request: req, Phase: rutter.OperationRunning, StartedAt: e.now(), Revisions: u.desired.revisions,
 		Partial: len(req.Resources) > 0,
@@ -35,7 +26,7 @@ func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) st
 	}
 	u.op = op
 	e.stats.Syncs.Add(1)
-	return started{ctx: opCtx, operation: op, desired: u.desired}
+	return ctx, op
 }
 
 // operate carries out one operation and settles what becomes of it.
@@ -78,12 +69,12 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	if r := refusals(p); len(r) > 0 {
 		return r, rutter.Errorf(rutter.CodeForbidden, "one or more synchronization tasks are not valid: %s: %s", r[0].Ref, r[0].Message)
 	}
-	if err := e.shared(u, unit, d); err != nil {
+	if err := e.shared(u, c.Info().Server, unit, d); err != nil {
 		return nil, err
 	}
 	out := apply.Run(ctx, apply.Task{
-		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d}, Propagation: unit.Policy.Propagation,
-		Force: req.Force, DryRun: req.DryRun, Slots: e.slots,
+		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
+		Force: req.Force, DryRun: req.DryRun, Mark: u.hash,
 		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
 		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
 		Progress: func(m string) {
@@ -95,7 +86,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		Superseded: func() bool {
 			u.mu.Lock()
 			defer u.mu.Unlock()
-			return op.superseded && !op.report.Partial
+			return op.superseded
 		},
 	})
 	return slices.Concat(namespace, out.Results, skippedPrunes(p)), out.Err
@@ -140,7 +131,7 @@ func (e *Engine) renderAt(ctx context.Context, u *state, unit rutter.Unit, c rut
 	for i := range at.Sources {
 		at.Sources[i].TargetRevision = revision
 	}
-	d, err := e.render(ctx, u, at, c, true)
+	d, err := e.render(ctx, u, at, c, true, true)
 	if err != nil {
 		return nil, fmt.Errorf("render at revision %q: %w", revision, err)
 	}
@@ -149,12 +140,12 @@ func (e *Engine) renderAt(ctx context.Context, u *state, unit rutter.Unit, c rut
 
 // shared is FailOnSharedResource: nothing is written when another unit of this
 // engine declares one of the objects (reference 2.10, scenario B36).
-func (e *Engine) shared(u *state, unit rutter.Unit, d *desired) error {
+func (e *Engine) shared(u *state, server string, unit rutter.Unit, d *desired) error {
 	if !unit.Policy.HasOption("FailOnSharedResource=true") {
 		return nil
 	}
 	for i := range d.objects {
-		if other := e.otherClaim(u, d.objects[i].Ref); other != "" {
+		if other := e.otherClaim(u, server, d.objects[i].Ref); other != "" {
 			return rutter.Errorf(rutter.CodeConflict, "%s/%s is part of applications %s and %s", d.objects[i].Ref.Kind, d.objects[i].Ref.Name, unit.Instance, other)
 		}
 	}
@@ -172,6 +163,9 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	case err == nil:
 	case errors.Is(err, apply.ErrSuperseded):
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
+		if req := r.Request; !req.Automated && u.request == nil {
+			u.request = &req // a person asked for the newest, and gets it
+		}
 	case ctx.Err() != nil:
 		r.Phase, r.Message = rutter.OperationFailed, "Operation terminated"
 	default:
@@ -189,7 +183,7 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 		u.op = nil
 	}
 	if slices.ContainsFunc(d.objects, func(o desiredObject) bool { return o.KindMissing }) {
-		u.desiredStale() // a kind may be served by now
+		u.rebuild = true // a kind may be served by now
 	}
 	final := *r
 	u.last = &final

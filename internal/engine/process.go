@@ -3,7 +3,11 @@ package engine
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
@@ -13,8 +17,8 @@ import (
 // and never waits for anything but the ports it asks.
 func (e *Engine) process(ctx context.Context, u *state) {
 	u.mu.Lock()
-	unit, level, deleting := u.unit, u.refresh, u.cascade != nil
-	u.refresh = refreshNone
+	unit, level, rebuild, deleting := u.unit, u.refresh, u.rebuild, u.cascade != nil
+	u.refresh, u.rebuild = refreshNone, false
 	u.mu.Unlock()
 
 	if deleting {
@@ -30,12 +34,8 @@ func (e *Engine) process(ctx context.Context, u *state) {
 		e.fail(u, err)
 		return
 	}
-	e.settleServer(u, c.Info().Server)
-	if _, down := e.outage(c.Info().Server); down && u.hasDesired() && level == refreshNone {
-		e.opts.Changed(unit.ID, false)
-		return
-	}
-	e.renew(ctx, u, unit, c, level)
+	rebuild = e.settleServer(u, c.Info().Server) || rebuild
+	e.renew(ctx, u, unit, c, level, rebuild)
 	if !e.warmed() {
 		return
 	}
@@ -44,12 +44,6 @@ func (e *Engine) process(ctx context.Context, u *state) {
 	}
 	e.examine(ctx, u, c)
 	e.act(ctx, u, c)
-}
-
-func (u *state) hasDesired() bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.desired != nil
 }
 
 // fail records why a unit cannot be looked at; what is live stays.
@@ -62,33 +56,58 @@ func (e *Engine) fail(u *state, err error) {
 	e.opts.Changed(id, false)
 }
 
-// settleServer binds the live entries to the unit's cluster.
-func (e *Engine) settleServer(u *state, server string) {
+// settleServer binds the live entries to the unit's cluster, and reports whether
+// that is another one than before. A sync that runs there is stopped.
+func (e *Engine) settleServer(u *state, server string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.server == server {
-		return
+		return false
 	}
-	u.server, u.live = server, map[rutter.Ref]*entry{}
-	u.desiredStale()
-	u.refresh = max(u.refresh, refreshNone)
+	u.stop()
+	e.leave(u)
+	u.server = server
+	e.claim(u, u.desired)
 	e.adoptStrays(u)
+	return true
+}
+
+// leave takes back the unit's claims and keeps what is known of its live objects
+// for the unit that finds them again; u.mu is held.
+func (e *Engine) leave(u *state) {
+	e.unclaim(u, u.desired)
+	e.mu.Lock()
+	for ref, x := range u.live {
+		k := claim{u.server, ref}
+		e.claims[k] = slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u })
+		if !x.Exists {
+			continue
+		}
+		if e.strays[u.hash] == nil {
+			e.strays[u.hash] = map[strayKey]entry{}
+		}
+		e.strays[u.hash][strayKey{u.server, ref}] = *x
+	}
+	e.mu.Unlock()
+	u.live = map[rutter.Ref]*entry{}
 }
 
 // renew renders when there is a reason to, and keeps the last good desired
-// state when that fails: fail closed, keep what is live.
-func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, level refresh) {
+// state when that fails: fail closed, keep what is live. What was asked for and
+// could not be done is asked for again with the next try.
+func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, level refresh, rebuild bool) {
 	u.mu.Lock()
-	needed := level > refreshNone || u.desired == nil || u.desired.stale || u.problem != nil
+	needed := level > refreshNone || rebuild || u.desired == nil || u.problem != nil
 	u.mu.Unlock()
 	if !needed {
 		return
 	}
-	d, err := e.render(ctx, u, unit, c, level == refreshLatest)
+	d, err := e.render(ctx, u, unit, c, level == refreshLatest, rebuild)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.compared = e.now()
 	if err != nil {
+		u.refresh, u.rebuild = max(u.refresh, level), u.rebuild || rebuild
 		if ctx.Err() != nil {
 			return
 		}
@@ -101,7 +120,7 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 		return
 	}
 	u.problem, u.retries = nil, 0
-	if u.desired != nil && u.desired.key == d.key && !u.desired.stale {
+	if u.desired != nil && u.desired.key == d.key && !rebuild {
 		u.desired = d
 		return
 	}
@@ -111,12 +130,17 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 // adoptDesired makes d what Git declares; u.mu is held. Verdicts of objects
 // whose bytes are the same stay in force.
 func (e *Engine) adoptDesired(u *state, d *desired) {
+	rules := u.desired == nil || reflect.DeepEqual(u.desired.ignore, d.ignore)
 	e.unclaim(u, u.desired)
 	e.claim(u, d)
 	u.desired = d
 	for i := range d.objects {
 		o := &d.objects[i]
 		x := u.live[o.Ref]
+		if x != nil && x.Exists && !rules { // what was judged by other rules is judged anew
+			x.State, x.Reason, x.Diffs, x.suspect = rutter.SyncUnknown, "not compared yet", nil, false
+			continue
+		}
 		if x == nil || x.DesiredHash == o.Hash || x.State == rutter.SyncUnknown {
 			continue
 		}
@@ -127,7 +151,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 			x.State, x.Reason, x.DesiredHash, x.suspect = rutter.OutOfSync, "not declared", "", false
 		}
 	}
-	if u.op != nil && u.op.key != d.key && !u.op.report.Partial {
+	if u.op != nil && u.op.key != d.key && u.op.supersedable() {
 		u.supersede()
 	}
 	u.notify()
@@ -192,6 +216,28 @@ func (e *Engine) examine(ctx context.Context, u *state, c rutter.Cluster) {
 	for _, i := range predict {
 		e.predict(ctx, u, c, unit, d, i)
 	}
+	e.lookAgain(u)
+}
+
+// lookAgain sees to it that what could not be compared is compared later,
+// whether or not anything changes.
+func (e *Engine) lookAgain(u *state) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.desired == nil || !u.anyUnknown() {
+		u.blind = 0
+		return
+	}
+	u.blind++
+	e.queue.addAfter(u.unit.ID, retryRender(u.blind))
+}
+
+// anyUnknown reports whether a declared object could not be compared; u.mu is held.
+func (u *state) anyUnknown() bool {
+	return slices.ContainsFunc(u.desired.objects, func(o desiredObject) bool {
+		x := u.live[o.Ref]
+		return x != nil && x.State == rutter.SyncUnknown
+	})
 }
 
 // willSend reports whether an automated sync follows; u.mu is held.
@@ -242,11 +288,11 @@ func (e *Engine) predict(ctx context.Context, u *state, c rutter.Cluster, unit r
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if x := u.live[o.Ref]; x != nil {
-		x.State, x.Reason = rutter.SyncUnknown, fmt.Sprintf("compare on the server: %v", err)
+		x.State, x.Reason, x.suspect = rutter.SyncUnknown, fmt.Sprintf("compare on the server: %v", err), false
 	}
 }
 
-func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, o desiredObject, want desiredUnstructured) error {
+func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, o desiredObject, want *unstructured.Unstructured) error {
 	live, err := c.Get(ctx, o.gvk, o.Ref.Namespace, o.Ref.Name)
 	if err != nil {
 		return fmt.Errorf("read the live object: %w", err)
@@ -297,9 +343,10 @@ func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 		}
 		return
 	}
-	op := e.begin(ctx, u, *v.request)
+	opCtx, op := e.begin(ctx, u, *v.request)
+	d := u.desired
 	u.mu.Unlock()
-	e.wg.Go(func() { e.operate(op.ctx, u, c, op.operation, op.desired) })
+	e.wg.Go(func() { e.operate(opCtx, u, c, op, d) })
 }
 
 const minRetry = 50 * time.Millisecond

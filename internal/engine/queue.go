@@ -13,12 +13,18 @@ type queue[K comparable] struct {
 	order   []K
 	waiting map[K]bool // queued
 	working map[K]bool // handed out; true when added again meanwhile
-	timers  map[K]*time.Timer
+	timers  map[K]timer
 	wake    chan struct{}
 }
 
+// timer is a pending addition.
+type timer struct {
+	*time.Timer
+	due time.Time
+}
+
 func newQueue[K comparable]() *queue[K] {
-	return &queue[K]{waiting: map[K]bool{}, working: map[K]bool{}, timers: map[K]*time.Timer{}, wake: make(chan struct{}, 1)}
+	return &queue[K]{waiting: map[K]bool{}, working: map[K]bool{}, timers: map[K]timer{}, wake: make(chan struct{}, 1)}
 }
 
 // add queues k at the end, unless it is queued already.
@@ -45,10 +51,19 @@ func (q *queue[K]) addAfter(k K, d time.Duration) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t := q.timers[k]; t != nil {
+	due := time.Now().Add(d)
+	if t, pending := q.timers[k]; pending {
+		if !due.Before(t.due) {
+			return
+		}
 		t.Stop()
 	}
-	q.timers[k] = time.AfterFunc(d, func() { q.add(k) })
+	q.timers[k] = timer{due: due, Timer: time.AfterFunc(d, func() {
+		q.mu.Lock()
+		delete(q.timers, k)
+		q.mu.Unlock()
+		q.add(k)
+	})}
 }
 
 func (q *queue[K]) signal() {
@@ -105,7 +120,7 @@ func (q *queue[K]) idle() bool {
 func (q *queue[K]) forget(k K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if t := q.timers[k]; t != nil {
+	if t, pending := q.timers[k]; pending {
 		t.Stop()
 		delete(q.timers, k)
 	}

@@ -32,12 +32,15 @@ type state struct {
 	refresh refresh
 	request *rutter.SyncRequest // a manual sync that waits
 	cascade *cascade            // set while the unit is being deleted
-	removed bool
+	// rebuild makes the next render build its objects anew even when the manifests
+	// are the same, because what surrounds them changed: policy, kinds, cluster.
+	rebuild bool
 
 	server  string // key of the cluster the live entries belong to
 	desired *desired
 	problem error // why desired could not be computed anew; desired is then the last good one
 	retries int   // failed renders in a row
+	blind   int   // comparisons in a row that could not look
 
 	live    map[rutter.Ref]*entry
 	changed chan struct{} // closed and replaced at every change of live or of desired
@@ -73,6 +76,14 @@ type operation struct {
 	cancel     context.CancelFunc
 	superseded bool
 	retryAt    time.Time
+}
+
+// supersedable reports whether a newer desired state ends the operation: every
+// automated one, and a person's full sync of what is current. A sync to a chosen
+// revision, or of chosen resources, is carried to its end.
+func (o *operation) supersedable() bool {
+	r := o.report.Request
+	return r.Automated || !o.report.Partial && r.Revision == ""
 }
 
 // cascade is a deletion in progress.

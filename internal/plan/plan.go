@@ -213,10 +213,15 @@ func selection(resources []rutter.Ref) func(rutter.Ref) bool {
 	}
 }
 
+// multiWave reports whether ordinary objects are of more than one wave.
 func multiWave(desired []Desired) bool {
-	return slices.ContainsFunc(desired, func(d Desired) bool {
-		return !d.Meta.IsHook && !d.Meta.Skip && d.Meta.Wave != desired[0].Meta.Wave
-	})
+	waves := map[int]bool{}
+	for _, d := range desired {
+		if !d.Meta.IsHook && !d.Meta.Skip {
+			waves[d.Meta.Wave] = true
+		}
+	}
+	return len(waves) > 1
 }
 
 // awaitUnchanged gives each group the objects of its phase and wave that need

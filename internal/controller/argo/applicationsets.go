@@ -53,12 +53,18 @@ type applicationSets struct {
 	// refused holds the sets of which an Application names a project or a
 	// cluster that is not there; they are looked at again when one appears.
 	refused map[types.NamespacedName]bool
+	// failed holds the sets of which a generator could not look.
+	failed map[types.NamespacedName]bool
+	// primed is false until every member and project that is declared is known:
+	// a list of members that is not whole must never be taken for one.
+	primed bool
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
 	return &applicationSets{Controllers: c, events: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
-		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{}}
+		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
+		failed: map[types.NamespacedName]bool{}}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -134,8 +140,10 @@ func (s *applicationSets) mark(key types.NamespacedName) {
 func (s *applicationSets) take(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.dirty[key]
-	delete(s.dirty, key)
+	was := s.dirty[key] && s.primed
+	if was {
+		delete(s.dirty, key)
+	}
 	return was
 }
 
@@ -148,6 +156,17 @@ func (s *applicationSets) wake(key types.NamespacedName) {
 // wakeClusterUsers evaluates every set again that reads the list of members or
 // waits for one.
 func (s *applicationSets) wakeClusterUsers() { s.wakeAll(s.usesClusters, s.refused) }
+
+// wakeFailed evaluates every set again of which a generator could not look.
+func (s *applicationSets) wakeFailed() { s.wakeAll(s.failed) }
+
+// prime lets the evaluations begin.
+func (s *applicationSets) prime() {
+	s.mu.Lock()
+	s.primed = true
+	s.mu.Unlock()
+	s.wakeAll(s.dirty)
+}
 
 // wakeRefused evaluates every set again that waits for a project or a cluster.
 func (s *applicationSets) wakeRefused() { s.wakeAll(s.refused) }
@@ -197,6 +216,7 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 	delete(s.usesClusters, key)
 	delete(s.statusAt, key)
 	delete(s.refused, key)
+	delete(s.failed, key)
 }
 
 // evaluate generates, writes what changed, and records how it went.
@@ -222,6 +242,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 			return reconcile.Result{}, err
 		}
 	}
+	s.noteFailed(key, len(result.Errors) > 0)
 	if result.Completeness != generate.Complete || len(failures) > 0 {
 		s.mark(key)
 		return reconcile.Result{RequeueAfter: setRetry}, nil

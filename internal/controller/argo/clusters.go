@@ -23,25 +23,31 @@ const labelSecretType = "argocd.argoproj.io/secret-type"
 
 // clusterIndex remembers which member each Secret declared.
 type clusterIndex struct {
-	mu      sync.Mutex
-	servers map[types.NamespacedName]string
+	mu       sync.Mutex
+	declared map[types.NamespacedName]rutter.ClusterInfo
 }
 
 func newClusterIndex() *clusterIndex {
-	return &clusterIndex{servers: map[types.NamespacedName]string{}}
+	return &clusterIndex{declared: map[types.NamespacedName]rutter.ClusterInfo{}}
 }
 
-// swap records the member of a Secret and returns the one it declared before.
-func (x *clusterIndex) swap(key types.NamespacedName, server string) string {
+// get returns the member that a Secret declared last.
+func (x *clusterIndex) get(key types.NamespacedName) (rutter.ClusterInfo, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	old := x.servers[key]
-	if server == "" {
-		delete(x.servers, key)
+	info, ok := x.declared[key]
+	return info, ok
+}
+
+// set records the member of a Secret; one without a server forgets it.
+func (x *clusterIndex) set(key types.NamespacedName, info rutter.ClusterInfo) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if info.Server == "" {
+		delete(x.declared, key)
 	} else {
-		x.servers[key] = server
+		x.declared[key] = info
 	}
-	return old
 }
 
 func (c *Controllers) setupClusters(mgr ctrl.Manager) error {
@@ -73,18 +79,29 @@ func (c *Controllers) reconcileCluster(ctx context.Context, req reconcile.Reques
 	if client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("read cluster Secret %s: %w", req, err)
 	}
+	old, known := c.clusters.get(req.NamespacedName)
 	if apierrors.IsNotFound(err) || secret.DeletionTimestamp != nil {
-		if old := c.clusters.swap(req.NamespacedName, ""); old != "" {
-			c.opts.Clusters.Remove(old)
-			c.opts.Logger.Info("cluster removed", "secret", req.String(), "server", old)
+		if known {
+			c.clusters.set(req.NamespacedName, rutter.ClusterInfo{})
+			c.opts.Clusters.Remove(old.Server)
+			c.opts.Logger.Info("cluster removed", "secret", req.String(), "name", old.Name, "server", old.Server)
 			c.clustersChanged(old)
 		}
 		return reconcile.Result{}, nil
 	}
 	info, cred, err := argo.ParseCluster(&secret, c.opts.AllowExec)
-	server := strings.TrimSuffix(info.Server, "/")
-	if old := c.clusters.swap(req.NamespacedName, server); old != "" && old != server {
-		c.opts.Clusters.Remove(old)
+	info.Server = strings.TrimSuffix(info.Server, "/")
+	if info.Server == "" {
+		// A Secret that cannot be read says nothing of whether the cluster is one of
+		// the fleet: what it declared before stays a member, with the problem.
+		if info = old; !known {
+			c.opts.Logger.Warn("cluster Secret cannot be used", "secret", req.String(), "err", err)
+			return reconcile.Result{}, nil
+		}
+	}
+	c.clusters.set(req.NamespacedName, info)
+	if known && old.Server != info.Server {
+		c.opts.Clusters.Remove(old.Server)
 		c.clustersChanged(old)
 	}
 	if err == nil {
@@ -92,19 +109,18 @@ func (c *Controllers) reconcileCluster(ctx context.Context, req reconcile.Reques
 	}
 	if err != nil {
 		c.opts.Logger.Warn("cluster Secret cannot be used", "secret", req.String(), "err", err)
-		if server == "" {
-			return reconcile.Result{}, nil
-		}
 		c.opts.Clusters.SetBroken(info, fmt.Errorf("cluster Secret %s: %w", req, err))
 	} else {
 		c.opts.Logger.Info("cluster declared", "name", info.Name, "server", info.Server)
 	}
-	c.clustersChanged(server)
+	c.clustersChanged(info)
 	return reconcile.Result{}, nil
 }
 
 // clustersChanged wakes the units that go to a member and the sets that list members.
-func (c *Controllers) clustersChanged(string) {
-	c.opts.Engine.RefreshAll(func(u rutter.Unit) bool { return true })
+func (c *Controllers) clustersChanged(info rutter.ClusterInfo) {
+	c.opts.Engine.RefreshAll(func(u rutter.Unit) bool {
+		return u.Target.Server == info.Server || u.Target.Name != "" && u.Target.Name == info.Name
+	})
 	c.sets.wakeClusterUsers()
 }

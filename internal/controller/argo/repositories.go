@@ -66,6 +66,7 @@ func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Req
 		}
 	}
 	c.opts.Credentials.SetCredentials(creds, argo.ParseTrust(&known, &certs))
-	c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
+	c.opts.Engine.RetryFailed()
+	c.sets.wakeFailed()
 	return reconcile.Result{}, nil
 }

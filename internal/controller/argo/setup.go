@@ -139,5 +139,6 @@ func (c *Controllers) Prime(ctx context.Context) error {
 			return fmt.Errorf("take in what is declared: %w", err)
 		}
 	}
+	c.sets.prime()
 	return nil
 }

@@ -38,6 +38,16 @@ func (s *applicationSets) check(changes []generate.Change) (refused bool) {
 	return refused
 }
 
+func (s *applicationSets) noteFailed(key types.NamespacedName, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if failed {
+		s.failed[key] = true
+	} else {
+		delete(s.failed, key)
+	}
+}
+
 func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -158,7 +158,7 @@ users: [{name: u, user: {token: t}}]
 		var got cli.ControllerOptions
 		deps := cli.Deps{Controller: func(_ context.Context, o cli.ControllerOptions) error { got = o; return nil }}
 		var out, stderr bytes.Buffer
-		args := append(pod.Containers[0].Args, "--kubeconfig", kubeconfig)
+		args := append([]string{"--kubeconfig", kubeconfig}, pod.Containers[0].Args...)
 		if code := cli.Main(t.Context(), args, strings.NewReader(""), &out, &stderr, "test", deps); code != cli.ExitOK {
 			t.Errorf("%s: rutter %v: %d: %s", dir, args, code, stderr.String())
 			continue

@@ -55,7 +55,7 @@ func State(fset *token.FileSet, importPath string, files []*ast.File) []string {
 	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
 	// Imports are not looked into and so cannot be checked; whose a name is shows without.
 	conf := types.Config{Error: func(error) {}, Importer: noImports{}}
-	pkg, _ := conf.Check(importPath, fset, files, info) //nolint:errcheck // its errors are those of the imports
+	pkg, _ := conf.Check(importPath, fset, files, info) // its errors are those of the imports
 	var bad []string
 	report := func(at token.Pos, format string, args ...any) {
 		bad = append(bad, fmt.Sprintf("%s: ", fset.Position(at))+fmt.Sprintf(format, args...))

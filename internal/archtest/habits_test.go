@@ -44,7 +44,10 @@ func TestUnfinished(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"// TO" + "DO: later", "x.go:2: TO" + "DO"},
 		{"f() // FIX" + "ME", "x.go:2: FIX" + "ME"},
-		{"// XX" + "X", "x.go:2: XX" + "X"},
+		{"// XX" + "X", "x.go:2: // XX" + "X"},
+		{"f() //XX" + "X: odd", "x.go:2: //XX" + "X"},
+		{"// go test -run XX" + "X -bench .", ""},
+		{"const TO" + "DOS = 1", ""},
 		{"ctx := context.TO" + "DO()", ""},
 		{"// what is to do is done", ""},
 	} {

@@ -15,13 +15,13 @@ const module = "github.com/rutterhq/rutter"
 
 // Package is what a rule needs to know of a package, as go list prints it.
 type Package struct {
-	ImportPath string
-	Doc        string
-	Name       string
-	Imports    []string
-	Deps       []string
-	GoFiles    []string
-	Dir        string
+	ImportPath string   `json:"ImportPath"`
+	Doc        string   `json:"Doc"`
+	Name       string   `json:"Name"`
+	Imports    []string `json:"Imports"`
+	Deps       []string `json:"Deps"`
+	GoFiles    []string `json:"GoFiles"`
+	Dir        string   `json:"Dir"`
 }
 
 // rel is a package's path within the module; "" is the vocabulary.

@@ -30,11 +30,12 @@ type sink struct {
 	data    map[rutter.Ref]map[string]any
 	listed  map[rutter.GVK]int64
 	tainted map[rutter.GVK]error
+	taints  map[rutter.GVK]int
 	down    error
 }
 
 func newSink() *sink {
-	return &sink{live: map[rutter.Ref]int64{}, data: map[rutter.Ref]map[string]any{}, listed: map[rutter.GVK]int64{}, tainted: map[rutter.GVK]error{}}
+	return &sink{live: map[rutter.Ref]int64{}, data: map[rutter.Ref]map[string]any{}, listed: map[rutter.GVK]int64{}, tainted: map[rutter.GVK]error{}, taints: map[rutter.GVK]int{}}
 }
 
 func (s *sink) Observed(ev rutter.LiveEvent) {
@@ -67,6 +68,7 @@ func (s *sink) Tainted(_ string, gvk rutter.GVK, err error) {
 		delete(s.tainted, gvk)
 	} else {
 		s.tainted[gvk] = err
+		s.taints[gvk]++
 	}
 }
 
@@ -311,4 +313,10 @@ func TestRefusals(t *testing.T) {
 	if _, err := m.do(t.Context(), request{method: http.MethodGet, path: "/elsewhere"}); err == nil {
 		t.Error("a redirect must not be followed: credentials would go along")
 	}
+}
+
+func (s *sink) taintOf(gvk rutter.GVK) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tainted[gvk]
 }

@@ -19,7 +19,7 @@ const (
 	// pingAfter and pingTimeout find a peer that has died without a word: a
 	// connection on which nothing came for pingAfter is asked, and given up
 	// when there is no answer within pingTimeout.
-	pingAfter   = 10 * time.Second
+	pingAfter   = 5 * time.Second
 	pingTimeout = 5 * time.Second
 	idleTimeout = 90 * time.Second
 )

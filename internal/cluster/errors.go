@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,8 +53,10 @@ func codeOf(s metav1.Status) rutter.Code {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusBadGateway:
 		return rutter.CodeUnavailable
 	}
-	if strings.HasPrefix(s.Message, "failed to create typed patch object") {
-		return rutter.CodeInvalid // what does not fit the schema is answered as if the server had failed
+	// What does not fit the schema is answered as if the server had failed.
+	if strings.HasPrefix(s.Message, "failed to create typed patch object") ||
+		strings.HasPrefix(s.Message, "failed to convert new object") && strings.Contains(s.Message, "unable to convert unstructured object") {
+		return rutter.CodeInvalid
 	}
 	return rutter.CodeInternal
 }
@@ -111,16 +114,38 @@ func withoutSecrets(err error, obj *unstructured.Unstructured) error {
 	if !ok || obj.GetKind() != "Secret" {
 		return err
 	}
+	if before, _, quotes := strings.Cut(s.Message, ", got &value"); quotes {
+		s.Message = before
+	}
 	for _, field := range []string{"data", "stringData"} {
-		values, _ := obj.Object[field].(map[string]any)
-		for _, v := range values {
-			if text := fmt.Sprint(v); text != "" && v != nil {
-				s.Message = strings.ReplaceAll(s.Message, text, "…")
-			}
-		}
+		s.Message = without(s.Message, obj.Object[field])
 	}
 	s.Details = nil
 	return &rutter.Error{Code: rutter.CodeOf(err), Err: &refusal{status: s}}
+}
+
+// without is text in which no value that v holds stands.
+func without(text string, v any) string {
+	switch v := v.(type) {
+	case nil:
+	case map[string]any:
+		for _, x := range v {
+			text = without(text, x)
+		}
+	case []any:
+		for _, x := range v {
+			text = without(text, x)
+		}
+	default:
+		plain := fmt.Sprint(v)
+		quoted := strconv.Quote(plain)
+		for _, form := range []string{plain, oneLine(plain), quoted[1 : len(quoted)-1]} {
+			if form != "" {
+				text = strings.ReplaceAll(text, form, "…")
+			}
+		}
+	}
+	return text
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -35,7 +35,7 @@ type request struct {
 	body         []byte
 	contentType  string
 	accept       string
-	// once: the call must not be made twice.
+	// once: the call must not be made twice, or its maker sees to that himself.
 	once bool
 }
 
@@ -95,9 +95,9 @@ func (m *member) attempt(ctx context.Context, r request, read func(*http.Respons
 	resp, err := m.open(ctx, r)
 	if err != nil {
 		if ctx.Err() == nil && !r.once {
-			wait = resetPause
+			return resetPause, m.noAnswer(ctx, err)
 		}
-		return wait, m.noAnswer(ctx, err)
+		return 0, m.noAnswer(ctx, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < http.StatusMultipleChoices {
@@ -111,7 +111,12 @@ func (m *member) attempt(ctx context.Context, r request, read func(*http.Respons
 	err = m.refusal(resp)
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
 		wait = retryAfter(resp)
-		m.writers.busy(wait)
+		if r.method != http.MethodGet { // one kind's storage that is not ready is not the whole server's matter
+			m.writers.busy(wait)
+		}
+	}
+	if r.once {
+		wait = 0
 	}
 	return wait, err
 }

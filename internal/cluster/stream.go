@@ -36,7 +36,7 @@ func (w *watch) list(ctx context.Context, path string) (string, error) {
 	for {
 		w.m.requests.list.Add(1)
 		var end page
-		err := w.m.call(ctx, request{method: http.MethodGet, path: path, query: q}, func(resp *http.Response) (err error) {
+		err := w.m.call(ctx, request{method: http.MethodGet, path: path, query: q, once: true}, func(resp *http.Response) (err error) {
 			end, err = w.page(resp.Body)
 			return err
 		})

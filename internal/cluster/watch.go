@@ -25,6 +25,7 @@ type watch struct {
 	gvk    rutter.GVK
 	epoch  int64
 	synced atomic.Bool
+	listed bool // in this round
 	// order is held while the sink is told something: the namespaces of a
 	// restricted member are followed side by side.
 	order sync.Mutex
@@ -61,19 +62,23 @@ func (w *watch) run(ctx context.Context) {
 		}
 		learned := w.m.discovery.wait()
 		started := time.Now()
+		w.listed = false
 		err := w.round(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if lasted := time.Since(started); lasted > t.retryMax || errors.Is(err, errRelist) && lasted > t.probeEvery {
+		if w.listed && time.Since(started) > t.probeEvery {
 			delay, failures = t.retryMin, 0 // it went well for a while
 		}
 		if !errors.Is(err, errRelist) {
 			failures++
 			w.taint(err, failures)
 		}
-		w.rest(ctx, delay, learned)
-		delay = min(2*delay, t.retryMax)
+		if w.rest(ctx, delay, learned) {
+			delay = t.retryMin / 8 // a kind is known a moment before it is served
+		} else {
+			delay = min(2*delay, t.retryMax)
+		}
 	}
 }
 
@@ -94,15 +99,17 @@ func (w *watch) taint(err error, failures int) {
 	w.m.sink.Tainted(w.m.server, w.gvk, err)
 }
 
-// rest waits before the next round; news of kinds end the wait.
-func (w *watch) rest(ctx context.Context, delay time.Duration, learned <-chan struct{}) {
+// rest waits before the next round; true when news of kinds ended the wait.
+func (w *watch) rest(ctx context.Context, delay time.Duration, learned <-chan struct{}) bool {
 	timer := time.NewTimer(delay/2 + rand.N(delay)) //nolint:gosec // spreads retries, not a secret
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-learned:
+		return true
 	case <-ctx.Done():
 	}
+	return false
 }
 
 // round is one listing and the watches that follow from it. It never returns nil.
@@ -121,6 +128,7 @@ func (w *watch) round(ctx context.Context) error {
 	}
 	w.m.sink.Tainted(w.m.server, w.gvk, nil)
 	w.synced.Store(true)
+	w.listed = true
 	w.m.sink.Listed(w.m.server, w.gvk, w.epoch)
 	if len(scopes) == 0 { // a cluster-scoped kind of a member restricted to namespaces
 		<-ctx.Done()

@@ -38,7 +38,8 @@ func deps() cli.Deps {
 
 func controllerConfig(o cli.ControllerOptions) daemon.Config {
 	return daemon.Config{REST: o.REST, Namespace: o.Namespace, DataDir: o.DataDir, HTTPAddr: o.HTTPAddr, Poll: o.Poll, Jitter: o.Jitter,
-		Workers: o.Workers, ExecCommands: o.ExecCommands, AllowUnsigned: o.AllowUnsigned, LeaderElect: o.LeaderElect, Logger: o.Logger}
+		Workers: o.Workers, ExecCommands: o.ExecCommands, AllowUnsigned: o.AllowUnsigned,
+		Namespaces: o.Namespaces, RefuseFiles: !o.AllowFiles, LeaderElect: o.LeaderElect, Logger: o.Logger}
 }
 
 func demo(ctx context.Context, o cli.DemoOptions) error {

@@ -7,8 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter"
@@ -63,7 +65,8 @@ func RowOf(app *v1alpha1.Application, names map[string]string) AppRow {
 }
 
 func (r *root) appList() *cobra.Command {
-	return r.outputFlag(&cobra.Command{
+	var all bool
+	c := r.outputFlag(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Short: "List Applications", Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := r.client()
@@ -71,7 +74,7 @@ func (r *root) appList() *cobra.Command {
 				return err
 			}
 			var list v1alpha1.ApplicationList
-			if err := cl.List(c.Context(), &list); err != nil {
+			if err := cl.List(c.Context(), &list, r.within(all)); err != nil {
 				return fmt.Errorf("list Applications: %w", err)
 			}
 			names, err := r.clusterNames(c.Context(), cl)
@@ -81,15 +84,30 @@ func (r *root) appList() *cobra.Command {
 			out := struct {
 				Applications []AppRow `json:"applications"`
 			}{Applications: []AppRow{}}
-			t := table{header: []string{"NAME", "CLUSTER", "SYNC", "HEALTH", "REVISION", "NAMESPACE", "PROJECT", "MESSAGE"}, wide: 3}
+			t := table{header: []string{"NAME", "CLUSTER", "SYNC", "HEALTH", "REVISION", "AGE", "NAMESPACE", "PROJECT", "MESSAGE"}, wide: 3}
 			for i := range list.Items {
 				row := RowOf(&list.Items[i], names)
 				out.Applications = append(out.Applications, row)
-				t.rows = append(t.rows, []string{row.Name, row.Cluster, row.Sync, row.Health, orDash(short(row.Revision)), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
+				t.rows = append(t.rows, []string{row.Name, row.Cluster, row.Sync, row.Health, orDash(short(row.Revision)), age(&list.Items[i]), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
 			}
 			return r.print(out, t)
 		},
 	})
+	c.Flags().BoolVarP(&all, "all-namespaces", "A", false, "Applications of every namespace")
+	return c
+}
+
+// age is how long an Application has been there, as kubectl shows it.
+func age(app *v1alpha1.Application) string {
+	return duration.HumanDuration(time.Since(app.CreationTimestamp.Time))
+}
+
+// within restricts a list to the chosen namespace.
+func (r *root) within(all bool) client.ListOption {
+	if all {
+		return client.InNamespace("")
+	}
+	return client.InNamespace(r.namespace)
 }
 
 func (r *root) getApp(ctx context.Context, cl client.Client, name string) (*v1alpha1.Application, error) {
@@ -128,7 +146,7 @@ func (r *root) describe(app *v1alpha1.Application) error {
 	for _, src := range sourcesOf(app) {
 		fmt.Fprintf(r.out, "Source:       %s %s @ %s\n", src.RepoURL, orDash(src.Path), orDash(src.TargetRevision))
 	}
-	fmt.Fprintf(r.out, "Sync:         %s to %s\nHealth:       %s %s\n", row.Sync, orDash(short(row.Revision)), row.Health, s.Health.Message)
+	fmt.Fprintf(r.out, "Sync:         %s to %s\nHealth:       %s\n", row.Sync, orDash(short(row.Revision)), strings.TrimSpace(row.Health+" "+s.Health.Message))
 	if op := s.OperationState; op != nil {
 		fmt.Fprintf(r.out, "Operation:    %s %s\n", op.Phase, op.Message)
 	}

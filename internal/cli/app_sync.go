@@ -84,7 +84,6 @@ func (r *root) syncOne(ctx context.Context, cl client.WithWatch, name string, f 
 	if err != nil {
 		return fmt.Errorf("encode the operation: %w", err)
 	}
-	before := app.Status.OperationState
 	if err := r.patchApp(ctx, cl, name, patch); err != nil {
 		return err
 	}
@@ -92,17 +91,14 @@ func (r *root) syncOne(ctx context.Context, cl client.WithWatch, name string, f 
 		fmt.Fprintf(r.out, "application %s: sync requested\n", name)
 		return nil
 	}
-	return r.awaitOperation(ctx, cl, name, before, f.timeout)
+	return r.awaitOperation(ctx, cl, name, f.timeout)
 }
 
-// awaitOperation prints the result of the operation that replaces before.
-func (r *root) awaitOperation(ctx context.Context, cl client.WithWatch, name string, before *v1alpha1.OperationState, timeout time.Duration) error {
+// awaitOperation prints the result of the operation that was asked for. The
+// controller writes the result first and takes the request away after that.
+func (r *root) awaitOperation(ctx context.Context, cl client.WithWatch, name string, timeout time.Duration) error {
 	app, err := r.awaitApp(ctx, cl, name, timeout, func(app *v1alpha1.Application) bool {
-		op := app.Status.OperationState
-		if app.Operation != nil || op == nil || op.FinishedAt == nil {
-			return false
-		}
-		return before == nil || !op.StartedAt.Equal(&before.StartedAt) || before.FinishedAt == nil || !op.FinishedAt.Equal(before.FinishedAt) || op.Operation.InitiatedBy != before.Operation.InitiatedBy
+		return app.Operation == nil && app.Status.OperationState != nil
 	})
 	if err != nil {
 		return err
@@ -204,7 +200,11 @@ func (r *root) awaitApp(ctx context.Context, cl client.WithWatch, name string, t
 		w.Stop()
 		if ctx.Err() != nil && !ok(last) {
 			row := RowOf(last, nil)
-			fmt.Fprintf(r.err, "rutter: application %s is %s and %s after %s; %s\n", name, row.Sync, row.Health, timeout, row.Message)
+			why := row.Message
+			if op := last.Status.OperationState; why == "" && op != nil {
+				why = op.Phase + " " + op.Message
+			}
+			fmt.Fprintf(r.err, "rutter: gave up waiting: application %s is %s and %s: %s\n", name, row.Sync, row.Health, orDash(why))
 			return nil, exit{ExitDifferent}
 		}
 	}

@@ -34,7 +34,7 @@ func (r *root) appsetList() *cobra.Command {
 				return err
 			}
 			var list v1alpha1.ApplicationSetList
-			if err := cl.List(c.Context(), &list); err != nil {
+			if err := cl.List(c.Context(), &list, r.within(false)); err != nil {
 				return fmt.Errorf("list ApplicationSets: %w", err)
 			}
 			t := table{header: []string{"NAME", "NAMESPACE", "APPLICATIONS", "HEALTH", "MESSAGE"}, wide: 1}
@@ -138,6 +138,9 @@ func (r *root) generate(ctx context.Context, f *generateFlags) error {
 		result := generate.Generate(set, facts)
 		apps = append(apps, result.Applications...)
 		failed = r.complain(set.Name, result) || failed
+		if generate.UsesClusters(set) && f.clusters == "" {
+			fmt.Fprintf(r.err, "rutter: ApplicationSet %s: reads the list of clusters, and none are given: use --clusters FILE\n", set.Name)
+		}
 	}
 	if sets == 0 {
 		return rutter.Errorf(rutter.CodeInvalid, "%s holds no ApplicationSet", f.file)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -226,7 +227,9 @@ func (r *root) clusterAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cl.Create(c.Context(), secret, fieldOwner); err != nil {
+			if err := cl.Create(c.Context(), secret, fieldOwner); apierrors.IsAlreadyExists(err) {
+				return rutter.Errorf(rutter.CodeConflict, "cluster %q is a member already: 'rutter cluster remove %s' first", args[0], args[0])
+			} else if err != nil {
 				return fmt.Errorf("create the Secret of cluster %q: %w", args[0], err)
 			}
 			fmt.Fprintf(r.out, "cluster %s added: %s\n", args[0], rc.Host)

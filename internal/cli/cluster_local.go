@@ -48,7 +48,7 @@ func (r *root) clusterDelete(dir *string) *cobra.Command {
 				if err := r.deps.Clusters.Delete(c.Context(), *dir, name); err != nil {
 					return err
 				}
-				fmt.Fprintf(r.out, "cluster %s deleted\n", name)
+				fmt.Fprintf(r.out, "cluster %s deleted (if it is a member of a fleet: rutter cluster remove %s)\n", name, name)
 			}
 			return nil
 		},

@@ -55,6 +55,8 @@ type ControllerOptions struct {
 	Workers       int
 	ExecCommands  []string
 	AllowUnsigned bool
+	AllowFiles    bool
+	Namespaces    []string
 	LeaderElect   bool
 	Logger        *slog.Logger
 }

@@ -4,10 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,7 +22,7 @@ import (
 
 func (r *root) repoCommand() *cobra.Command {
 	c := &cobra.Command{Use: "repo", Aliases: []string{"repos", "repository"}, Short: "Repositories and their credentials"}
-	c.AddCommand(r.repoAdd(), r.repoList())
+	c.AddCommand(r.repoAdd(), r.repoList(), r.repoRemove())
 	return c
 }
 
@@ -45,7 +50,9 @@ func (r *root) repoAdd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := cl.Create(c.Context(), secret, fieldOwner); err != nil {
+			if err := cl.Create(c.Context(), secret, fieldOwner); apierrors.IsAlreadyExists(err) {
+				return rutter.Errorf(rutter.CodeConflict, "repository %q is declared already: 'rutter repo remove %s' first", args[0], args[0])
+			} else if err != nil {
 				return fmt.Errorf("create the Secret of repository %q: %w", args[0], err)
 			}
 			fmt.Fprintf(r.out, "repository %s added\n", args[0])
@@ -64,7 +71,58 @@ func (r *root) repoAdd() *cobra.Command {
 	return c
 }
 
+// checkRepoURL refuses what cannot be a repository, and credentials in a URL:
+// they would be shown wherever the URL is.
+func checkRepoURL(raw string) error {
+	if host, path, ok := strings.Cut(raw, ":"); ok && strings.Contains(host, "@") && path != "" && !strings.HasPrefix(path, "//") {
+		return nil // user@host:path
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !slices.Contains([]string{"http", "https", "ssh", "file"}, u.Scheme) {
+		return rutter.Errorf(rutter.CodeInvalid, "not a URL of a Git repository: use https://, http://, ssh://, file:// or user@host:path")
+	}
+	if _, has := u.User.Password(); has || u.User != nil && u.Scheme != "ssh" {
+		return rutter.Errorf(rutter.CodeInvalid, "credentials in a URL are shown wherever the URL is: use --username and --password-stdin")
+	}
+	return nil
+}
+
+func (r *root) repoRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove URL", Aliases: []string{"rm"}, Short: "Forget a repository and its credentials", Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			var list corev1.SecretList
+			if err := cl.List(c.Context(), &list, client.InNamespace(r.namespace), client.HasLabels{secretType}); err != nil {
+				return fmt.Errorf("list repository Secrets: %w", err)
+			}
+			n := 0
+			for i := range list.Items {
+				s := &list.Items[i]
+				if kind := s.Labels[secretType]; kind != "repository" && kind != "repo-creds" || string(s.Data["url"]) != args[0] {
+					continue
+				}
+				if err := cl.Delete(c.Context(), s); err != nil {
+					return fmt.Errorf("delete the Secret %s: %w", s.Name, err)
+				}
+				n++
+			}
+			if n == 0 {
+				return rutter.Errorf(rutter.CodeNotFound, "repository %q is not declared: 'rutter repo list' shows which are", args[0])
+			}
+			fmt.Fprintf(r.out, "repository %s removed\n", args[0])
+			return nil
+		},
+	}
+}
+
 func (r *root) repoSecret(url string, f *repoFlags) (*corev1.Secret, error) {
+	if err := checkRepoURL(url); err != nil {
+		return nil, err
+	}
 	sum := sha256.Sum256([]byte(url + "|" + f.project))
 	kind, prefix := "repository", "repo-"
 	if f.template {
@@ -90,12 +148,17 @@ func (r *root) repoSecret(url string, f *repoFlags) (*corev1.Secret, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.StringData["password"] = string(data)
+		if s.StringData["password"] = strings.TrimRight(string(data), "\r\n"); s.StringData["password"] == "" {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "--password-stdin: standard input is empty")
+		}
 	}
 	if f.keyFile != "" {
 		key, err := os.ReadFile(f.keyFile)
 		if err != nil {
 			return nil, fmt.Errorf("read the private key: %w", err)
+		}
+		if _, err := ssh.ParsePrivateKey(key); err != nil {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "%s holds no SSH private key without a passphrase", f.keyFile)
 		}
 		s.StringData["sshPrivateKey"] = string(key)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
@@ -56,6 +58,9 @@ func Main(ctx context.Context, args []string, in io.Reader, out, stderr io.Write
 	switch {
 	case errors.As(err, &e):
 		return e.code
+	case err != nil && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "rutter: interrupted")
+		return ExitError
 	case err != nil:
 		fmt.Fprintln(stderr, "rutter:", err)
 		return ExitError
@@ -68,13 +73,40 @@ func (r *root) command() *cobra.Command {
 		Use: "rutter", Short: "Keeps a fleet of Kubernetes clusters equal to what Git declares",
 		SilenceUsage: true, SilenceErrors: true, Version: r.version,
 	}
+	cmd.PersistentPreRunE = r.checkOutput
 	f := cmd.PersistentFlags()
 	f.StringVar(&r.kubeconfig, "kubeconfig", "", "kubeconfig of the control plane (default: $KUBECONFIG, then ~/.kube/config)")
 	f.StringVar(&r.context, "context", "", "context of the kubeconfig")
 	f.StringVarP(&r.namespace, "namespace", "n", "argocd", "namespace of the control plane's objects")
 	cmd.AddCommand(r.controllerCommand(), r.upCommand(), r.demoCommand(), r.appCommand(), r.appsetCommand(),
 		r.clusterCommand(), r.repoCommand(), r.renderCommand())
+	strict(cmd)
 	return cmd
+}
+
+// strict makes a group of commands refuse a word that is none of them, and every
+// command an output that it does not know.
+func strict(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		strict(c)
+	}
+	if cmd.HasSubCommands() && cmd.RunE == nil {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return c.Help()
+			}
+			return rutter.Errorf(rutter.CodeInvalid, "unknown command %q for %q: see '%s --help'", args[0], c.CommandPath(), c.CommandPath())
+		}
+	}
+}
+
+// checkOutput refuses a format that is not known before anything is done.
+func (r *root) checkOutput(c *cobra.Command, _ []string) error {
+	if f := c.Flags().Lookup("output"); f != nil && !slices.Contains([]string{"table", "wide", "json", "yaml"}, r.output) {
+		return rutter.Errorf(rutter.CodeInvalid, "-o %q: use table, wide, json or yaml", r.output)
+	}
+	return nil
 }
 
 // output adds the -o flag to a command.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rutterhq/rutter"
 )
 
 // logFlags are the flags of commands that log.
@@ -17,16 +19,19 @@ func (l *logFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&l.format, "log-format", "text", "log format: text or json")
 }
 
-func (l *logFlags) logger(r *root) *slog.Logger {
+func (l *logFlags) logger(r *root) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.level)); err != nil {
-		level = slog.LevelInfo
+		return nil, rutter.Errorf(rutter.CodeInvalid, "--log-level %q: use debug, info, warn or error", l.level)
+	}
+	if l.format != "json" && l.format != "text" {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "--log-format %q: use text or json", l.format)
 	}
 	opts := &slog.HandlerOptions{Level: level}
 	if l.format == "json" {
-		return slog.New(slog.NewJSONHandler(r.err, opts))
+		return slog.New(slog.NewJSONHandler(r.err, opts)), nil
 	}
-	return slog.New(slog.NewTextHandler(r.err, opts))
+	return slog.New(slog.NewTextHandler(r.err, opts)), nil
 }
 
 // controllerFlags are shared by controller and up.
@@ -37,6 +42,8 @@ func controllerFlags(c *cobra.Command, o *ControllerOptions) {
 	f.DurationVar(&o.Jitter, "timeout.reconciliation.jitter", time.Minute, "added to that at random")
 	f.IntVar(&o.Workers, "workers", 4, "units looked at in parallel")
 	f.StringSliceVar(&o.ExecCommands, "allow-exec", nil, "commands that cluster Secrets may name as execProviderConfig")
+	f.StringSliceVar(&o.Namespaces, "application-namespaces", nil, "patterns of other namespaces whose Applications and ApplicationSets are acted on")
+	f.BoolVar(&o.AllowFiles, "allow-file-repositories", false, "take file:// repositories, which are on this machine's own disk")
 	f.BoolVar(&o.AllowUnsigned, "webhook-allow-unsigned", false, "take webhooks of providers for which argocd-secret holds no secret")
 }
 
@@ -50,7 +57,10 @@ func (r *root) controllerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.REST, o.Namespace, o.Logger = rc, r.namespace, l.logger(r)
+			o.REST, o.Namespace = rc, r.namespace
+			if o.Logger, err = l.logger(r); err != nil {
+				return err
+			}
 			return r.deps.Controller(c.Context(), *o)
 		},
 	}
@@ -76,7 +86,11 @@ func (r *root) upCommand() *cobra.Command {
 		Long: "Starts a real API server with the controller on this machine, keeps its state in a folder, and prints its kubeconfig.\n" +
 			"Stopping it (Ctrl-C) and starting it again loses nothing.",
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.Out, o.Controller.Logger, o.Controller.Namespace = r.out, l.logger(r), r.namespace
+			o.Out, o.Controller.Namespace, o.Controller.AllowFiles = r.out, r.namespace, true // it is the user's own machine
+			var err error
+			if o.Controller.Logger, err = l.logger(r); err != nil {
+				return err
+			}
 			return r.deps.Up(c.Context(), *o)
 		},
 	}

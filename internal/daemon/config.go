@@ -29,6 +29,11 @@ type Config struct {
 	ExecCommands []string
 	// AllowUnsigned takes webhooks of providers without a configured secret.
 	AllowUnsigned bool
+	// Namespaces are patterns of other namespaces whose Applications are acted on.
+	Namespaces []string
+	// RefuseFiles refuses file:// repositories: on a server they would be the
+	// server's own disk.
+	RefuseFiles bool
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
 	// Profiling serves /debug/pprof beside the metrics.

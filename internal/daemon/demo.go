@@ -83,10 +83,10 @@ func Demo(ctx context.Context, cfg DemoConfig) (err error) {
 	started := time.Now()
 	defer d.stop(context.WithoutCancel(ctx))
 	if err := d.start(ctx); err != nil {
-		return err
+		return d.why(ctx, err)
 	}
 	if err := d.populate(ctx); err != nil {
-		return err
+		return d.why(ctx, err)
 	}
 	run, stop := context.WithCancel(ctx)
 	defer stop()
@@ -100,6 +100,14 @@ func Demo(ctx context.Context, cfg DemoConfig) (err error) {
 		return err
 	}
 	return nil
+}
+
+// why prefers the reason for which everything was stopped to what was stopped by it.
+func (d *demo) why(ctx context.Context, err error) error {
+	if cause := d.ended(ctx); cause != nil {
+		return cause
+	}
+	return err
 }
 
 // start starts the control plane, the members and the Git server side by side.

@@ -25,6 +25,7 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/cluster"
 	"github.com/rutterhq/rutter/internal/controller/argo"
@@ -81,17 +82,21 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 		return nil, fmt.Errorf("open the render store: %w", err)
 	}
 	d.renderer = render.New(render.Options{Store: renders, Logger: cfg.Logger})
+	var sources rutter.Sources = d.sources
+	if cfg.RefuseFiles {
+		sources = noFiles{d.sources}
+	}
 	sink := &lateSink{}
 	d.clusters = cluster.New(cluster.Options{Logger: cfg.Logger, Sink: sink, AllowExec: cfg.allowExec})
 	if err := d.clusters.SetLocal(cfg.REST); err != nil {
 		return nil, fmt.Errorf("use the control plane as a member: %w", err)
 	}
 	d.controllers = argo.New(argo.Options{
-		Namespace: cfg.Namespace, Clusters: d.clusters, Credentials: d.sources, Sources: d.sources,
+		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.sources, Sources: sources,
 		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now,
 	})
 	d.engine = engine.New(engine.Options{
-		Sources: d.sources, Renderer: d.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
+		Sources: sources, Renderer: d.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
 		Permit: d.controllers.Permit, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
 	})
@@ -184,8 +189,6 @@ func (e everywhere) Start(ctx context.Context) error { return e.start(ctx) }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (everywhere) NeedLeaderElection() bool { return false }
-
-//go:fix inline
 
 // warnings lets through what is a warning or worse.
 type warnings struct{ slog.Handler }

@@ -56,7 +56,7 @@ func sameUnit(a, b rutter.Unit) bool {
 
 func (e *Engine) subscribe(unit rutter.Unit) {
 	id := unit.ID
-	e.repos.Subscribe(id.String(), reposOf(unit), func() { e.Refresh(id, false) })
+	e.repos.Subscribe(id.String(), reposOf(unit), func(failed bool) { e.Refresh(id, failed) })
 }
 
 func reposOf(unit rutter.Unit) []rutter.Repo {

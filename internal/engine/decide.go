@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -165,6 +166,17 @@ func (d *desired) unsure(ref rutter.Ref) bool {
 	return slices.ContainsFunc(d.objects, func(o desiredObject) bool {
 		return o.KindMissing && o.Ref.Kind == ref.Kind && o.Ref.Group == ref.Group
 	})
+}
+
+// refusals is why objects may not be applied, as one text to compare.
+func (d *desired) refusals() string {
+	var b strings.Builder
+	for i := range d.objects {
+		if r := d.objects[i].Refused; r != "" {
+			b.WriteString(d.objects[i].Ref.String() + r + "\n")
+		}
+	}
+	return b.String()
 }
 
 // planInput freezes what a plan is computed from; u.mu is held.

@@ -66,6 +66,9 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	if p.Refusal != "" {
 		return nil, rutter.Errorf(rutter.CodeForbidden, "%s", p.Refusal)
 	}
+	if !req.Automated && len(req.Resources) > 0 && selectsNothing(p) {
+		return nil, rutter.Errorf(rutter.CodeNotFound, "none of the selected resources is one of the application's")
+	}
 	if r := refusals(p); len(r) > 0 {
 		return r, rutter.Errorf(rutter.CodeForbidden, "one or more synchronization tasks are not valid: %s: %s", r[0].Ref, r[0].Message)
 	}
@@ -160,6 +163,8 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	r.Phase, r.Message = rutter.OperationSucceeded, "successfully synced (all tasks run)"
 	id := u.unit.ID
 	switch {
+	case err == nil && r.Request.DryRun:
+		r.Message = "successfully checked (dry run: nothing was changed)"
 	case err == nil:
 	case errors.Is(err, apply.ErrSuperseded):
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
@@ -216,6 +221,11 @@ func (e *Engine) logOperation(id rutter.UnitID, r rutter.OperationReport) {
 	}
 	e.opts.Logger.Info("sync ended", "unit", id.String(), "phase", string(r.Phase), "heal", r.Request.SelfHeal,
 		"applied", applied, "took", r.FinishedAt.Sub(r.StartedAt), "message", r.Message)
+}
+
+// selectsNothing reports whether no object of the unit is among the selected ones.
+func selectsNothing(p rutter.Plan) bool {
+	return p.Empty() && !slices.ContainsFunc(p.Left, func(s rutter.Step) bool { return s.Reason != plan.NotSelected })
 }
 
 func refusals(p rutter.Plan) []rutter.StepResult {

@@ -130,6 +130,9 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 // adoptDesired makes d what Git declares; u.mu is held. Verdicts of objects
 // whose bytes are the same stay in force.
 func (e *Engine) adoptDesired(u *state, d *desired) {
+	if u.desired != nil && u.desired.refusals() != d.refusals() {
+		u.attempted = "" // what was not allowed may be now
+	}
 	rules := u.desired == nil || reflect.DeepEqual(u.desired.ignore, d.ignore)
 	e.unclaim(u, u.desired)
 	e.claim(u, d)

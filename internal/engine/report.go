@@ -39,6 +39,9 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondComparison,
 			Message: fmt.Sprintf("cluster %s does not answer since %s: %v", u.server, since, o.err)})
 	}
+	if u.op != nil && !u.op.retryAt.IsZero() {
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: u.op.report.Message})
+	}
 	if last := u.last; u.op == nil && last != nil && last.Request.Automated && last.Phase == rutter.OperationFailed && r.Sync != rutter.Synced {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt: " + last.Message})
 	}

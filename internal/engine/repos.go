@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,7 @@ type repoKey struct {
 	commit string
 	failed bool
 	due    time.Time
-	owners map[string]func()
+	owners map[string]func(failed bool)
 }
 
 func newRepos(opts Options) *Repos {
@@ -37,20 +38,26 @@ func newRepos(opts Options) *Repos {
 		keys: map[rutter.Repo]*repoKey{}, owned: map[string][]rutter.Repo{}, wake: make(chan struct{}, 1)}
 }
 
-// Subscribe calls changed whenever one of repos resolves to another commit, or
-// to one at all after a failure. It replaces the owner's earlier subscription.
-func (r *Repos) Subscribe(owner string, repos []rutter.Repo, changed func()) {
-	r.Unsubscribe(owner)
+// Subscribe calls changed whenever one of repos resolves to another commit, can
+// no longer be resolved (failed), or can be again. It replaces the owner's earlier
+// subscription; what both name keeps its state.
+func (r *Repos) Subscribe(owner string, repos []rutter.Repo, changed func(failed bool)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.owned[owner]
 	r.owned[owner] = repos
 	for _, repo := range repos {
 		k := r.keys[repo]
 		if k == nil {
-			k = &repoKey{owners: map[string]func(){}, due: r.next()}
+			k = &repoKey{owners: map[string]func(bool){}, due: r.next()}
 			r.keys[repo] = k
 		}
 		k.owners[owner] = changed
+	}
+	for _, repo := range before {
+		if !slices.Contains(repos, repo) {
+			r.release(owner, repo)
+		}
 	}
 	r.poke()
 }
@@ -60,15 +67,20 @@ func (r *Repos) Unsubscribe(owner string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, repo := range r.owned[owner] {
-		k := r.keys[repo]
-		if k == nil {
-			continue
-		}
-		if delete(k.owners, owner); len(k.owners) == 0 {
-			delete(r.keys, repo)
-		}
+		r.release(owner, repo)
 	}
 	delete(r.owned, owner)
+}
+
+// release takes an owner off a repository; r.mu is held.
+func (r *Repos) release(owner string, repo rutter.Repo) {
+	k := r.keys[repo]
+	if k == nil {
+		return
+	}
+	if delete(k.owners, owner); len(k.owners) == 0 {
+		delete(r.keys, repo)
+	}
 }
 
 // Pushed says that match's repositories may have new commits; they are asked now.
@@ -96,7 +108,7 @@ func (r *Repos) Saw(repo rutter.Repo, commit string, fresh bool) {
 		r.mu.Unlock()
 		return
 	}
-	var wake []func()
+	var wake []func(bool)
 	if k.commit != "" {
 		for _, f := range k.owners {
 			wake = append(wake, f)
@@ -105,7 +117,7 @@ func (r *Repos) Saw(repo rutter.Repo, commit string, fresh bool) {
 	k.commit, k.failed = commit, false
 	r.mu.Unlock()
 	for _, f := range wake {
-		f()
+		f(false)
 	}
 }
 
@@ -188,7 +200,7 @@ func (r *Repos) askOne(ctx context.Context, repo rutter.Repo) {
 	if err == nil {
 		k.commit = snap.Revision()
 	}
-	var wake []func()
+	var wake []func(bool)
 	if moved {
 		for _, f := range k.owners {
 			wake = append(wake, f)
@@ -199,6 +211,6 @@ func (r *Repos) askOne(ctx context.Context, repo rutter.Repo) {
 		r.log.Info("repository moved", "repo", repo.URL, "revision", repo.Revision, "owners", len(wake), "failed", err != nil)
 	}
 	for _, f := range wake {
-		f()
+		f(err != nil)
 	}
 }

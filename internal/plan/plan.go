@@ -41,6 +41,9 @@ type Input struct {
 	Complete bool
 }
 
+// NotSelected is the reason of what a partial sync leaves out.
+const NotSelected = "not selected"
+
 // Compute decides the steps of a sync. It never plans to send an object that is
 // known to be equal, and never plans to remove anything that Complete, policy,
 // request and annotations do not all allow.
@@ -83,7 +86,7 @@ func (b *builder) desired(i int, d Desired) {
 	}
 	switch {
 	case !b.selected(d.Ref):
-		leave(rutter.ActionSkip, "not selected")
+		leave(rutter.ActionSkip, NotSelected)
 	case d.Meta.Skip:
 		leave(rutter.ActionSkip, "hook Skip")
 	case d.Refused != "":
@@ -164,7 +167,7 @@ func (b *builder) prunes() []rutter.Step {
 func (b *builder) keep(x Extra) string {
 	switch {
 	case !b.selected(x.Ref):
-		return "not selected"
+		return NotSelected
 	case !b.in.Complete:
 		return "ignored (the render is not complete)"
 	case x.Protected != "":

@@ -40,6 +40,7 @@ type applications struct {
 
 type asked struct {
 	operation time.Time // when the operation field was handed over; zero when none waits
+	answered  uint64    // version of the object from which the answered operation was removed
 	refresh   time.Time
 	refreshAs string
 }
@@ -69,6 +70,9 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 		return reconcile.Result{}, nil
 	}
 	unit, conditions := argo.ToUnit(&app, a.config(), a.projects.get)
+	if !a.opts.manages(app.Namespace) {
+		unit.Problem = rutter.Errorf(rutter.CodeForbidden, "applications in namespace %q are not enabled: start the controller with --application-namespaces", app.Namespace)
+	}
 	if app.DeletionTimestamp != nil {
 		a.delete(&app, unit)
 		return reconcile.Result{}, nil
@@ -138,7 +142,7 @@ func (a *applications) request(id rutter.UnitID, app *v1alpha1.Application) {
 	}
 	if app.Operation == nil {
 		x.operation = time.Time{}
-	} else if x.operation.IsZero() {
+	} else if x.operation.IsZero() && version(app.ResourceVersion) > x.answered {
 		x.operation = a.opts.Now()
 		if err := argo.CheckOperation(app); err != nil {
 			a.opts.Engine.Reject(id, argo.SyncRequest(app), err)
@@ -180,6 +184,11 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 		if err := a.client.Patch(ctx, target, raw, FieldOwner); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
 			return fmt.Errorf("take back the answered request of Application %s/%s: %w", app.Namespace, app.Name, err)
 		}
+		a.mu.Lock()
+		if p := a.asked[report.ID]; p != nil && strings.Contains(patch[0], "/operation") {
+			p.operation, p.answered = time.Time{}, version(target.ResourceVersion)
+		}
+		a.mu.Unlock()
 	}
 	if app.DeletionTimestamp != nil && report.Deleted {
 		return a.release(ctx, app)

@@ -58,13 +58,18 @@ type applicationSets struct {
 	// primed is false until every member and project that is declared is known:
 	// a list of members that is not whole must never be taken for one.
 	primed bool
+	// asks holds the sets whose next evaluation asks the repositories.
+	asks map[types.NamespacedName]bool
+	// retryAt is when a set that could not be evaluated in full is due again.
+	retryAt map[types.NamespacedName]time.Time
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
 	return &applicationSets{Controllers: c, events: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
 		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
-		failed: map[types.NamespacedName]bool{}}
+		failed: map[types.NamespacedName]bool{},
+		asks:   map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -140,11 +145,21 @@ func (s *applicationSets) mark(key types.NamespacedName) {
 func (s *applicationSets) take(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.dirty[key] && s.primed
+	due := s.retryAt[key]
+	was := s.primed && (s.dirty[key] || !due.IsZero() && !s.opts.Now().Before(due))
 	if was {
 		delete(s.dirty, key)
+		delete(s.retryAt, key)
 	}
 	return was
+}
+
+func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ask := s.asks[key]
+	delete(s.asks, key)
+	return ask
 }
 
 // wake evaluates a set again.
@@ -194,6 +209,9 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		}
 		return reconcile.Result{}, fmt.Errorf("read ApplicationSet %s: %w", req, err)
 	}
+	if !s.opts.manages(set.Namespace) {
+		return reconcile.Result{}, nil
+	}
 	if set.DeletionTimestamp != nil {
 		return reconcile.Result{}, s.teardown(ctx, &set)
 	}
@@ -217,12 +235,14 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 	delete(s.statusAt, key)
 	delete(s.refused, key)
 	delete(s.failed, key)
+	delete(s.asks, key)
+	delete(s.retryAt, key)
 }
 
 // evaluate generates, writes what changed, and records how it went.
 func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(set)
-	facts := &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: set.Annotations[annSetRefresh] != ""}
+	facts := &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: set.Annotations[annSetRefresh] != "" || s.takeAsk(key)}
 	result := generate.Generate(set, facts)
 	s.remember(key, set, facts.repos)
 	live, err := s.children(ctx, set)
@@ -237,14 +257,17 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 	if err := s.writeStatus(ctx, set, outcome{result: result, changes: changes, failures: failures}); err != nil {
 		return reconcile.Result{}, err
 	}
-	if facts.fresh {
+	if set.Annotations[annSetRefresh] != "" {
 		if err := s.clearRefresh(ctx, set); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	s.noteFailed(key, len(result.Errors) > 0)
 	if result.Completeness != generate.Complete || len(failures) > 0 {
-		s.mark(key)
+		s.mu.Lock()
+		s.retryAt[key] = s.opts.Now().Add(setRetry)
+		s.asks[key] = s.asks[key] || len(result.Errors) > 0
+		s.mu.Unlock()
 		return reconcile.Result{RequeueAfter: setRetry}, nil
 	}
 	return reconcile.Result{}, nil
@@ -252,7 +275,12 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 
 // remember subscribes to what the set read, so that it is woken by exactly that.
 func (s *applicationSets) remember(key types.NamespacedName, set *v1alpha1.ApplicationSet, repos []rutter.Repo) {
-	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func() { s.wake(key) })
+	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func(failed bool) {
+		s.mu.Lock()
+		s.asks[key] = s.asks[key] || failed // so that the failure shows, and not what was known before
+		s.mu.Unlock()
+		s.wake(key)
+	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if generate.UsesClusters(set) {

@@ -39,6 +39,18 @@ func (x *clusterIndex) get(key types.NamespacedName) (rutter.ClusterInfo, bool) 
 	return info, ok
 }
 
+// of returns a Secret that declares a server.
+func (x *clusterIndex) of(server string) (types.NamespacedName, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key, info := range x.declared {
+		if info.Server == server {
+			return key, true
+		}
+	}
+	return types.NamespacedName{}, false
+}
+
 // set records the member of a Secret; one without a server forgets it.
 func (x *clusterIndex) set(key types.NamespacedName, info rutter.ClusterInfo) {
 	x.mu.Lock()
@@ -83,6 +95,9 @@ func (c *Controllers) reconcileCluster(ctx context.Context, req reconcile.Reques
 	if apierrors.IsNotFound(err) || secret.DeletionTimestamp != nil {
 		if known {
 			c.clusters.set(req.NamespacedName, rutter.ClusterInfo{})
+			if other, ok := c.clusters.of(old.Server); ok { // declared twice, as during a rotation
+				return c.reconcileCluster(ctx, reconcile.Request{NamespacedName: other})
+			}
 			c.opts.Clusters.Remove(old.Server)
 			c.opts.Logger.Info("cluster removed", "secret", req.String(), "name", old.Name, "server", old.Server)
 			c.clustersChanged(old)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,6 +51,18 @@ type Options struct {
 	AllowExec func(command string) bool
 	Logger    *slog.Logger
 	Now       func() time.Time
+	// Namespaces are patterns of other namespaces whose Applications and
+	// ApplicationSets are acted on (reference 6.9); none by default, so that nobody
+	// who may write to some namespace may deploy anywhere.
+	Namespaces []string
+}
+
+// manages reports whether objects of a namespace are acted on.
+func (o Options) manages(namespace string) bool {
+	return namespace == o.Namespace || slices.ContainsFunc(o.Namespaces, func(p string) bool {
+		ok, err := path.Match(p, namespace)
+		return err == nil && ok
+	})
 }
 
 // Controllers are the parts, wired with each other.

@@ -38,6 +38,8 @@ type statusWriter struct {
 	mu sync.Mutex
 	// written holds statuses that the cache does not show yet.
 	written map[rutter.UnitID]written
+	// pending holds minor changes that wait for their turn.
+	pending map[rutter.UnitID]bool
 }
 
 type written struct {
@@ -48,7 +50,8 @@ type written struct {
 func newStatusWriter(c *Controllers) *statusWriter {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[rutter.UnitID](50*time.Millisecond, time.Minute)
 	return &statusWriter{Controllers: c, queue: workqueue.NewTypedRateLimitingQueue(limiter),
-		minor: rate.NewLimiter(minorRate, 1), written: map[rutter.UnitID]written{}}
+		minor: rate.NewLimiter(minorRate, 1), written: map[rutter.UnitID]written{},
+		pending: map[rutter.UnitID]bool{}}
 }
 
 func (w *statusWriter) add(id rutter.UnitID, minor bool) {
@@ -56,7 +59,13 @@ func (w *statusWriter) add(id rutter.UnitID, minor bool) {
 		w.queue.Add(id)
 		return
 	}
-	w.queue.AddAfter(id, w.minor.Reserve().Delay())
+	w.mu.Lock()
+	pending := w.pending[id]
+	w.pending[id] = true
+	w.mu.Unlock()
+	if !pending {
+		w.queue.AddAfter(id, w.minor.Reserve().Delay())
+	}
 }
 
 // Start implements manager.Runnable.
@@ -88,6 +97,9 @@ func (w *statusWriter) work(ctx context.Context) {
 }
 
 func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
+	w.mu.Lock()
+	delete(w.pending, id)
+	w.mu.Unlock()
 	var app v1alpha1.Application
 	if err := w.client.Get(ctx, keyOf(id), &app); err != nil {
 		return client.IgnoreNotFound(err)
@@ -146,7 +158,7 @@ func (w *statusWriter) patch(ctx context.Context, id rutter.UnitID, app *v1alpha
 // does not fit into an object (reference 1.13 gives up; the sums still fit).
 func (w *statusWriter) patchTooLarge(ctx context.Context, app *v1alpha1.Application, status v1alpha1.ApplicationStatus) error {
 	n := len(status.Resources)
-	status.Resources = nil
+	status.Resources = onePerKind(status.Resources)
 	if status.OperationState != nil && status.OperationState.SyncResult != nil {
 		status.OperationState = status.OperationState.DeepCopy()
 		status.OperationState.SyncResult.Resources = nil
@@ -159,6 +171,21 @@ func (w *statusWriter) patchTooLarge(ctx context.Context, app *v1alpha1.Applicat
 		return fmt.Errorf("patch the shortened status: %w", err)
 	}
 	return nil
+}
+
+// onePerKind keeps one resource of each kind, so that a restart still knows
+// which kinds the application manages.
+func onePerKind(all []v1alpha1.ResourceStatus) []v1alpha1.ResourceStatus {
+	seen := map[rutter.GVK]bool{}
+	var kept []v1alpha1.ResourceStatus
+	for _, r := range all {
+		k := rutter.GVK{Group: r.Group, Version: r.Version, Kind: r.Kind}
+		if !seen[k] {
+			seen[k] = true
+			kept = append(kept, r)
+		}
+	}
+	return kept
 }
 
 func (w *statusWriter) forget(id rutter.UnitID) {

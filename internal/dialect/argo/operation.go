@@ -2,6 +2,7 @@ package argo
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -163,6 +164,10 @@ func lastOperation(app *v1alpha1.Application) *rutter.OperationReport {
 	st := app.Status.OperationState
 	if st == nil || !rutter.OperationPhase(st.Phase).Completed() || st.SyncResult == nil {
 		return nil
+	}
+	if !reflect.DeepEqual(st.SyncResult.Source, app.Spec.Source) && len(app.Spec.Sources) == 0 ||
+		len(app.Spec.Sources) > 0 && !reflect.DeepEqual(st.SyncResult.Sources, app.Spec.Sources) {
+		return nil // of another declaration: what is declared now has not been tried
 	}
 	asked := *app
 	asked.Operation = &st.Operation

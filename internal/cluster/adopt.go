@@ -114,8 +114,8 @@ func adoption(live *unstructured.Unstructured) ([]byte, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // adopt says what failed
 	}
-	kept[own].FieldsV1 = &metav1.FieldsV1{Raw: raw}
-	return stdjson.Marshal([]map[string]any{ //nolint:wrapcheck // likewise
+	kept[own].FieldsV1 = &metav1.FieldsV1{Raw: raw} //nolint:staticcheck // written back as it was read
+	return stdjson.Marshal([]map[string]any{        //nolint:wrapcheck // likewise
 		{"op": "replace", "path": "/metadata/managedFields", "value": kept},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	})
@@ -123,8 +123,8 @@ func adoption(live *unstructured.Unstructured) ([]byte, error) {
 
 func fieldsOf(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	set := &fieldpath.Set{}
-	if e.FieldsV1 == nil || strings.TrimSpace(string(e.FieldsV1.Raw)) == "" {
+	if e.FieldsV1 == nil || strings.TrimSpace(string(e.FieldsV1.Raw)) == "" { //nolint:staticcheck // written back as it was read
 		return set, nil
 	}
-	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) //nolint:wrapcheck // adopt says what failed
+	return set, set.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) //nolint:staticcheck,wrapcheck // written back as it was read; adopt says what failed
 }

@@ -45,7 +45,7 @@ func newMember(info rutter.ClusterInfo, rc *rest.Config, opts Options) (*member,
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // ended by close, not by whoever declares the member
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // the member lives until it is closed, not as long as who declared it
 	m := &member{
 		server: info.Server, link: l, log: opts.Logger.With("cluster", info.Name), sink: opts.Sink, timing: opts.timing, epochs: opts.epochs,
 		writers: newLimiter(opts.Writers), ctx: ctx, cancel: cancel, watches: map[rutter.GVK]*watch{},

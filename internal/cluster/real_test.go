@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"maps"
 	"net"
 	"strings"
 	"testing"
@@ -174,9 +175,7 @@ func TestSecretsStaySecret(t *testing.T) {
 		"a number beside": {"stringData": map[string]any{"p": int64(80808080)}},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": ns}}}
-		for k, v := range fields {
-			obj.Object[k] = v
-		}
+		maps.Copy(obj.Object, fields)
 		_, err := m.Apply(t.Context(), obj, rutter.ApplyOptions{})
 		if rutter.CodeOf(err) != rutter.CodeInvalid {
 			t.Errorf("%s: %v", name, err)

@@ -50,7 +50,7 @@ func (m *member) do(ctx context.Context, r request) ([]byte, error) {
 			return rutter.Errorf(rutter.CodeInternal, "the answer of cluster %s is larger than %d MiB", m.Info().Name, maxBody>>20)
 		}
 		body = buf.Bytes()
-		return err //nolint:wrapcheck // call says whose answer it was
+		return err
 	})
 	return body, err
 }

@@ -76,7 +76,7 @@ func (w *watch) page(r io.Reader) (end page, err error) {
 			err = dec.Decode(&stdjson.RawMessage{})
 		}
 		if err != nil {
-			return end, err
+			return end, err //nolint:wrapcheck // the caller says which watch ended
 		}
 	}
 	if _, err := dec.Token(); err != nil {

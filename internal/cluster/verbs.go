@@ -45,7 +45,7 @@ func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts
 	case opts.DryRun:
 		return live, nil
 	}
-	m.discovery.applied(gvk, live)
+	m.discovery.applied(gvk, live) //nolint:contextcheck // it goes on after the apply
 	if !hasFormer(live) {
 		return live, nil
 	}

@@ -143,7 +143,7 @@ func (w *watch) round(ctx context.Context) error {
 	err = <-ends
 	cancel() // one scope that must list again makes all list again
 	for range len(scopes) - 1 {
-		<-ends
+		<-ends //nolint:errcheck // the first of them said why
 	}
 	return w.outdated(err)
 }

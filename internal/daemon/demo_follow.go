@@ -35,7 +35,7 @@ func (d *demo) pushed(repo string) {
 	}
 	mac := hmac.New(sha256.New, []byte(d.secret))
 	mac.Write(body)
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:forbidigo // called by the Git server, which has no context for it
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+addr+"/api/webhook", bytes.NewReader(body))
 	if err != nil {

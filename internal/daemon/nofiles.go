@@ -15,5 +15,5 @@ func (s noFiles) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	if strings.HasPrefix(strings.ToLower(strings.TrimSpace(repo.URL)), "file:") {
 		return nil, rutter.Errorf(rutter.CodeForbidden, "repository %q: file:// repositories are not enabled: start the controller with --allow-file-repositories", repo.URL)
 	}
-	return s.Sources.Snapshot(ctx, repo, opts)
+	return s.Sources.Snapshot(ctx, repo, opts) //nolint:wrapcheck // a pass-through
 }

@@ -15,7 +15,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	u := e.units[unit.ID]
 	if u == nil {
 		u = &state{unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
-			refresh: refreshKnown, heals: healLog{}}
+			refresh: refreshKnown, heals: healLog{}, news: unit.Last == nil}
 		e.units[unit.ID] = u
 		e.byHash[u.hash] = u
 		e.mu.Unlock()
@@ -30,7 +30,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	resubscribe := !reflect.DeepEqual(u.unit.Sources, unit.Sources) || u.unit.Project != unit.Project
 	revived := u.cascade != nil
 	if !same || revived {
-		u.unit, u.cascade = unit, nil
+		u.unit, u.cascade, u.news = unit, nil, true
 		u.refresh = max(u.refresh, refreshKnown)
 		u.notify()
 	}
@@ -153,7 +153,7 @@ func (e *Engine) Refresh(id rutter.UnitID, latest bool) {
 		level = refreshLatest
 	}
 	u.mu.Lock()
-	u.refresh = max(u.refresh, level)
+	u.refresh, u.news = max(u.refresh, level), u.news || latest // who asks for the latest waits for the answer
 	u.mu.Unlock()
 	e.queue.add(id)
 }

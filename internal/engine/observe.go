@@ -57,6 +57,7 @@ func (e *Engine) deliver(u *state, ev rutter.LiveEvent) bool {
 		return false
 	}
 	act, report := e.observe(u, ev)
+	u.news = u.news || act && report
 	id, busy := u.unit.ID, u.op != nil
 	u.mu.Unlock()
 	e.woken(id, act, report, busy)

@@ -191,7 +191,7 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 		u.rebuild = true // a kind may be served by now
 	}
 	final := *r
-	u.last = &final
+	u.last, u.news = &final, true
 	u.notify()
 	u.mu.Unlock()
 	e.logOperation(id, final)

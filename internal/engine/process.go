@@ -119,6 +119,7 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 		e.queue.addAfter(unit.ID, retryRender(u.retries))
 		return
 	}
+	u.news = u.news || u.problem != nil
 	u.problem, u.retries = nil, 0
 	if u.desired != nil && u.desired.key == d.key && !rebuild {
 		u.desired = d
@@ -340,9 +341,11 @@ func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 		e.queue.addAfter(id, v.wait)
 	}
 	if v.request == nil {
+		minor := v.minor && !u.news
+		u.news = u.news && v.running
 		u.mu.Unlock()
 		if !v.running {
-			e.opts.Changed(id, v.minor)
+			e.opts.Changed(id, minor)
 		}
 		return
 	}

@@ -52,6 +52,8 @@ type state struct {
 
 	compared time.Time
 	renders  int64
+	// news is true when more than the revision may have changed since the last report.
+	news bool
 }
 
 // entry is the memory of one live object.

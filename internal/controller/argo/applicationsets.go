@@ -73,7 +73,7 @@ func newApplicationSets(c *Controllers) *applicationSets {
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
-	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Application{}, ownerIndex, ownerOf)
+	err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Application{}, ownerIndex, ownerOf) //nolint:forbidigo // set-up, before any context exists
 	if err != nil {
 		return fmt.Errorf("index Applications by their set: %w", err)
 	}
@@ -243,8 +243,11 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(set)
 	facts := &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: set.Annotations[annSetRefresh] != "" || s.takeAsk(key)}
+	// Who may wake the set is noted before anything is read, so that what changes
+	// while it is evaluated is not missed.
+	s.note(key, set)
 	result := generate.Generate(set, facts)
-	s.remember(key, set, facts.repos)
+	s.remember(key, facts.repos)
 	live, err := s.children(ctx, set)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -274,15 +277,20 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 }
 
 // remember subscribes to what the set read, so that it is woken by exactly that.
-func (s *applicationSets) remember(key types.NamespacedName, set *v1alpha1.ApplicationSet, repos []rutter.Repo) {
+func (s *applicationSets) remember(key types.NamespacedName, repos []rutter.Repo) {
 	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func(failed bool) {
 		s.mu.Lock()
 		s.asks[key] = s.asks[key] || failed // so that the failure shows, and not what was known before
 		s.mu.Unlock()
 		s.wake(key)
 	})
+}
+
+// note records what else may wake the set; what turns out not to is taken back.
+func (s *applicationSets) note(key types.NamespacedName, set *v1alpha1.ApplicationSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.refused[key], s.failed[key] = true, true
 	if generate.UsesClusters(set) {
 		s.usesClusters[key] = true
 	} else {

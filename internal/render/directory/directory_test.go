@@ -2,6 +2,7 @@ package directory_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestSelection(t *testing.T) {
 		want []string
 	}{
 		"top only":           {want: top},
-		"recurse":            {rutter.DirectoryOptions{Recurse: true}, append(top[:len(top):len(top)], "d app/sub/d.yaml:1", "e app/sub/deep/e.yaml:1")},
+		"recurse":            {rutter.DirectoryOptions{Recurse: true}, append(slices.Clip(top), "d app/sub/d.yaml:1", "e app/sub/deep/e.yaml:1")},
 		"include":            {rutter.DirectoryOptions{Include: "*.yml"}, top[3:]},
 		"include, choices":   {rutter.DirectoryOptions{Include: "{a.json,c.yml}"}, []string{top[0], top[3]}},
 		"star crosses":       {rutter.DirectoryOptions{Recurse: true, Include: "sub/*.yaml"}, []string{"d app/sub/d.yaml:1", "e app/sub/deep/e.yaml:1"}},

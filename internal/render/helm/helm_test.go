@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -334,9 +335,7 @@ func TestValueFilePatterns(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			withLast := map[string]string{}
-			for k, v := range files {
-				withLast[k] = v
-			}
+			maps.Copy(withLast, files)
 			withLast["chart/templates/cm.yaml"] = strings.Replace(files["chart/templates/cm.yaml"], ".Values.order", ".Values.last", 1)
 			objs, _, err := render(t, input(t, withLast, rutter.HelmOptions{ValueFiles: tt.entries}))
 			if err != nil {

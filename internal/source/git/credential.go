@@ -187,7 +187,7 @@ func (a access) scope() string {
 
 func digestOf(a access) string {
 	h := sha256.New()
-	_ = json.NewEncoder(h).Encode([]any{a.cred, a.path, a.knownHosts, a.ca}) // strings and booleans cannot fail //nolint:errchkjson // plain data into a hash
+	_ = json.NewEncoder(h).Encode([]any{a.cred, a.path, a.knownHosts, a.ca}) //nolint:errchkjson // plain data into a hash
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 

@@ -179,7 +179,7 @@ func TestCredentialDoesNotFollowRedirects(t *testing.T) {
 	other := serveHTTP(t, o, false, func(r *http.Request) bool { return r.Header.Get("Authorization") != "" })
 	var target string
 	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, target+"/fleet.git"+r.URL.Path[strings.Index(r.URL.Path, "/info/"):]+"?"+r.URL.RawQuery, http.StatusFound)
+		http.Redirect(w, r, target+"/fleet.git"+r.URL.Path[strings.Index(r.URL.Path, "/info/"):]+"?"+r.URL.RawQuery, http.StatusFound) //nolint:gocritic // git asks for nothing else
 	}))
 	t.Cleanup(first.Close)
 	target = other.URL

@@ -109,7 +109,7 @@ func serveSSHSession(ch ssh.Channel, reqs <-chan *ssh.Request, root string) {
 			_ = ssh.Unmarshal(r.Payload, &line)
 			_ = r.Reply(true, nil)
 			name, ok := strings.CutPrefix(line.Command, "git-upload-pack ")
-			cmd := exec.Command("git", "upload-pack", filepath.Join(root, strings.Trim(name, "'"))) //nolint:noctx // a test's server
+			cmd := exec.Command("git", "upload-pack", filepath.Join(root, strings.Trim(name, "'")))
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, ch, ch.Stderr()
 			in, err := cmd.StdinPipe()
 			status := struct{ Status uint32 }{1}

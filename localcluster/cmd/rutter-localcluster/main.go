@@ -21,7 +21,6 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	root := &cobra.Command{
 		Use: "rutter-localcluster", Short: "A real Kubernetes cluster in one process, without containers",
 		SilenceUsage: true, SilenceErrors: true,
@@ -29,7 +28,9 @@ func main() {
 	root.AddCommand(runCommand(), &cobra.Command{
 		Use: "kubectl", Short: "The real kubectl", DisableFlagParsing: true, Run: func(*cobra.Command, []string) {},
 	})
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := root.ExecuteContext(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "rutter-localcluster:", err)
 		os.Exit(1)
 	}

@@ -3,8 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,19 +128,7 @@ func checkStatus(t *testing.T, w *world, name string, v vars) {
 	for _, name := range []string{"COMMIT", "REPO", "NS"} {
 		got = bytes.ReplaceAll(got, []byte(v[name]), []byte("${"+name+"}"))
 	}
-	golden := filepath.Join("testdata", "journey_status.json")
-	if *update {
-		if err := os.WriteFile(golden, append(got, '\n'), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(bytes.TrimSpace(want)), string(got)); diff != "" {
-		t.Errorf("status of %s (-want +got), write it with -update:\n%s", name, diff)
-	}
+	compareGolden(t, "journey_status.json", append(got, '\n'))
 }
 
 // withoutTimes replaces every time by the word TIME.

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -15,6 +14,23 @@ type fleet struct {
 	dir  string // the working copy
 	bare string
 }
+
+// The versions of the image in the base, before and after the push that changes all.
+const (
+	firstVersion  = "1.0.0"
+	secondVersion = "1.0.1"
+)
+
+func baseOf(version string) string { return strings.ReplaceAll(base, "VERSION", version) }
+
+func appName(i int) string { return fmt.Sprintf("app-%04d", i) }
+
+// overlay is one application's own part.
+func overlay(app, more string) string {
+	return fmt.Sprintf("namePrefix: %s-\nresources: [../../base]\n%s", app, more)
+}
+
+func overlayFile(i int) string { return "apps/" + appName(i) + "/kustomization.yaml" }
 
 const base = `apiVersion: apps/v1
 kind: Deployment
@@ -30,7 +46,7 @@ spec:
     spec:
       containers:
         - name: web
-          image: registry.example.com/web:1.0.0
+          image: registry.example.com/web:VERSION
           env:
             - {name: LOG_LEVEL, value: info}
           resources:
@@ -56,9 +72,9 @@ data:
 // newFleet makes n overlays and the first commit.
 func newFleet(ctx context.Context, root string, n int) (*fleet, error) {
 	f := &fleet{dir: filepath.Join(root, "fleet"), bare: filepath.Join(root, "fleet.git")}
-	files := map[string]string{"base/all.yaml": base, "base/kustomization.yaml": "resources: [all.yaml]\n", "README.md": "a fleet\n"}
+	files := map[string]string{"base/all.yaml": baseOf(firstVersion), "base/kustomization.yaml": "resources: [all.yaml]\n", "README.md": "a fleet\n"}
 	for i := range n {
-		files[fmt.Sprintf("apps/app-%04d/kustomization.yaml", i)] = fmt.Sprintf("namePrefix: app-%04d-\nresources: [../../base]\n", i)
+		files[overlayFile(i)] = overlay(appName(i), "")
 	}
 	for name, content := range files {
 		if err := f.write(name, content); err != nil {
@@ -105,23 +121,4 @@ func (f *fleet) git(ctx context.Context, args ...string) (string, error) {
 		return "", fmt.Errorf("git %s: %w: %s", args[0], err, out)
 	}
 	return strings.TrimSpace(string(out)), nil
-}
-
-// usage reads a process's resident memory in MB and its processor time in seconds.
-func usage(pid int) (rssMB, cpu float64) {
-	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid)); err == nil {
-		if fields := strings.Fields(string(data)); len(fields) > 1 {
-			pages, _ := strconv.ParseFloat(fields[1], 64)
-			rssMB = pages * float64(os.Getpagesize()) / (1 << 20)
-		}
-	}
-	if data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		_, rest, _ := strings.Cut(string(data), ") ")
-		if fields := strings.Fields(rest); len(fields) > 12 {
-			user, _ := strconv.ParseFloat(fields[11], 64)
-			system, _ := strconv.ParseFloat(fields[12], 64)
-			cpu = (user + system) / 100 // clock ticks are hundredths of a second on Linux
-		}
-	}
-	return rssMB, cpu
 }

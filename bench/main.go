@@ -1,76 +1,123 @@
 // Command bench times Rutter against the limit of the same machine in the same
 // run: a bare loop that sends the same objects to the same kind of API server.
-// It prints figures and ratios and judges nothing.
+// It prints figures and ratios; how long something may take it doesn't judge.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
-
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/rutterhq/rutter/internal/daemon"
 )
 
+// childArgument makes the binary the controller that is measured.
+const childArgument = "controller-under-measurement"
+
 func main() {
+	os.Exit(mainCode())
+}
+
+func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if len(os.Args) > 1 && os.Args[1] == "controller" {
-		exit(controller(ctx, os.Args[2], os.Args[3]))
+	var err error
+	if len(os.Args) == 4 && os.Args[1] == childArgument {
+		err = controller(ctx, os.Args[2], os.Args[3])
+	} else {
+		err = measure(ctx, os.Args[1:])
 	}
-	b := bench{}
-	flag.IntVar(&b.apps, "apps", 1000, "applications of the set, of three objects each")
-	phases := flag.String("phases", "all", "comma list of limit, set-to-applications, first-sync, change-one, change-all, no-change; sync or all for all of them")
-	output := flag.String("o", "table", "table or json (one line a phase)")
-	profile := flag.String("profile", "", "write the controller's CPU profile of first-sync to this file")
-	flag.Parse()
-	b.json, b.profile = *output == "json", *profile
-	b.want = wanted(*phases)
-	exit(b.run(ctx))
-}
-
-func exit(err error) {
-	if err != nil {
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 2
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		return 1
 	}
-	os.Exit(0)
+	return 0
 }
 
-var phaseNames = []string{"limit", "set-to-applications", "first-sync", "change-one", "change-all", "no-change"}
+// options are the command line.
+type options struct {
+	apps    int
+	phases  []string
+	json    bool
+	keep    bool
+	profile string
+	timeout time.Duration
+}
 
-// wanted reads --phases. Later phases need the earlier ones to have run; those
-// are run and not shown.
-func wanted(s string) map[string]bool {
-	want := map[string]bool{}
+func measure(ctx context.Context, args []string) error {
+	opts, err := parse(args)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.timeout, fmt.Errorf("not done after %s (--timeout)", opts.timeout))
+	defer cancel()
+	return (&bench{options: opts, out: &printer{w: os.Stdout, json: opts.json, apps: opts.apps}}).run(ctx)
+}
+
+func parse(args []string) (options, error) {
+	var opts options
+	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
+	fs.IntVar(&opts.apps, "apps", 1000, "applications of the set, of three objects each")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these")
+	output := fs.String("o", "table", "table, or json: one line a phase")
+	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
+	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase")
+	fs.DurationVar(&opts.timeout, "timeout", 30*time.Minute, "give up after this time")
+	if err := fs.Parse(args); err != nil {
+		return opts, err //nolint:wrapcheck // the flag package says it all
+	}
+	if fs.NArg() > 0 {
+		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
+	}
+	if opts.apps < 1 || opts.apps > 9999 {
+		return opts, fmt.Errorf("--apps %d: from 1 to 9999 are possible", opts.apps)
+	}
+	if *output != "table" && *output != "json" {
+		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
+	}
+	opts.json = *output == "json"
+	var err error
+	opts.phases, err = parsePhases(*phases)
+	return opts, err
+}
+
+// The phases, in the order in which they run. Each needs those before it; what
+// was not asked for is run and not shown.
+const (
+	phaseLimit     = "limit"
+	phaseSet       = "set-to-applications"
+	phaseFirst     = "first-sync"
+	phaseChangeOne = "change-one"
+	phaseChangeAll = "change-all"
+	phaseNoChange  = "no-change"
+)
+
+var phaseNames = []string{phaseLimit, phaseSet, phaseFirst, phaseChangeOne, phaseChangeAll, phaseNoChange}
+
+func parsePhases(s string) ([]string, error) {
+	var want []string
 	for p := range strings.SplitSeq(s, ",") {
-		if p = strings.TrimSpace(p); p == "all" || p == "sync" || p == "" {
-			for _, n := range phaseNames {
-				want[n] = true
-			}
-		} else {
-			want[p] = true
+		switch p = strings.TrimSpace(p); {
+		case p == "all", p == "sync":
+			want = append(want, phaseNames...)
+		case slices.Contains(phaseNames, p):
+			want = append(want, p)
+		default:
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
-	return want
+	return want, nil
 }
 
-// controller is the child process whose memory and processor time are counted:
-// the same controller as rutter controller.
-func controller(ctx context.Context, kubeconfig, dir string) error {
-	rc, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return fmt.Errorf("read the kubeconfig: %w", err)
-	}
-	rc.QPS = -1
-	return daemon.Run(ctx, daemon.Config{REST: rc, DataDir: dir, Poll: time.Hour, AllowUnsigned: true, Profiling: true,
-		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Listening: func(addr string) { fmt.Println(addr) }})
+// last tells whether nothing after the phase was asked for.
+func (o options) last(phase string) bool {
+	return !slices.ContainsFunc(o.phases, func(p string) bool { return slices.Index(phaseNames, p) > slices.Index(phaseNames, phase) })
 }

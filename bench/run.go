@@ -1,45 +1,34 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
+	"slices"
 	"time"
 
-	"k8s.io/client-go/rest"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
-	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/daemon"
 	"github.com/rutterhq/rutter/internal/local"
 )
 
 // bench is one run.
 type bench struct {
-	apps    int
-	json    bool
-	profile string
-	want    map[string]bool
+	options
+	out *printer
 
-	limit    time.Duration
-	dir      string
-	fleet    *fleet
-	server   *local.Cluster
-	child    *exec.Cmd
-	api      string // HTTP side of the controller
-	client   client.WithWatch
-	previous map[string]float64
-	printed  bool
+	dir    string
+	names  []string
+	limit  limit
+	fleet  *fleet
+	server *local.Cluster
+	child  *child
+	client client.WithWatch
+	seen   *follower
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -47,267 +36,282 @@ func (b *bench) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	if b.keep {
+		defer fmt.Fprintln(os.Stderr, "kept:", dir)
+	} else {
+		defer os.RemoveAll(dir)
+	}
 	b.dir = dir
+	for i := range b.apps {
+		b.names = append(b.names, appName(i))
+	}
 	if b.fleet, err = newFleet(ctx, dir, b.apps); err != nil {
-		return err
+		return fmt.Errorf("make the repository: %w", err)
 	}
 	if err := b.bareLoop(ctx); err != nil {
-		return fmt.Errorf("the limit: %w", err)
+		return fmt.Errorf("%s: %w", phaseLimit, err)
 	}
+	if b.last(phaseLimit) {
+		return nil
+	}
+	defer b.stop(ctx)
 	if err := b.start(ctx); err != nil {
 		return err
 	}
-	defer b.stop()
-	if err := b.first(ctx); err != nil {
-		return err
-	}
-	for _, c := range []struct{ phase, file, content string }{
-		{"change-one", "apps/app-0000/kustomization.yaml", "namePrefix: app-0000-\nresources: [../../base]\nreplicas: [{name: web, count: 2}]\n"},
-		{"change-all", "base/all.yaml", strings.ReplaceAll(base, "web:1.0.0", "web:1.0.1")},
-		{"no-change", "README.md", "changed\n"},
-	} {
-		if err := b.change(ctx, c.phase, c.file, c.content); err != nil {
-			return fmt.Errorf("%s: %w", c.phase, err)
-		}
-	}
-	return nil
+	return b.phasesOfRutter(ctx)
 }
 
 // start starts a fresh API server and the controller.
 func (b *bench) start(ctx context.Context) error {
 	var err error
-	if b.server, err = local.Start(ctx, local.Options{Name: "bench", Shape: local.Hub}); err != nil {
+	if b.server, err = local.Start(ctx, local.Options{Name: "bench", Shape: local.Hub, Dir: filepath.Join(b.dir, "server")}); err != nil {
 		return fmt.Errorf("start the API server: %w", err)
 	}
 	rc, err := b.server.RESTConfig()
 	if err != nil {
-		return err
+		return fmt.Errorf("reach the API server: %w", err)
 	}
-	if err := daemon.Install(ctx, rc, "argocd"); err != nil {
-		return err
+	if err := daemon.Install(ctx, rc, namespace); err != nil {
+		return fmt.Errorf("install the CRDs: %w", err)
 	}
-	if b.client, err = newClient(rc); err != nil {
-		return err
+	if b.client, err = daemon.NewClient(rc); err != nil {
+		return fmt.Errorf("build a client: %w", err)
 	}
-	b.child = exec.CommandContext(ctx, os.Args[0], "controller", b.server.Kubeconfig, filepath.Join(b.dir, "data"))
-	b.child.Stderr = os.Stderr
-	b.child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := b.child.StdoutPipe()
-	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
-	}
-	if err := b.child.Start(); err != nil {
-		return fmt.Errorf("start the controller: %w", err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("the controller ended while starting: %w", err)
-	}
-	b.api = "http://" + strings.TrimSpace(line)
-	return b.until(ctx, func() bool {
-		resp, err := http.Get(b.api + "/readyz")
-		if err != nil {
-			return false
-		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
+	b.seen = follow(ctx, b.client)
+	b.child, err = startController(ctx, b.server.Kubeconfig, filepath.Join(b.dir, "data"))
+	return err
 }
 
-func newClient(rc *rest.Config) (client.WithWatch, error) { return daemon.NewClient(rc) }
-
-func (b *bench) stop() {
+func (b *bench) stop(ctx context.Context) {
 	if b.child != nil {
-		_ = b.child.Process.Signal(syscall.SIGTERM)
-		_ = b.child.Wait()
+		b.child.stop()
 	}
 	if b.server != nil {
-		_ = b.server.Stop(context.Background())
+		_ = b.server.Stop(context.WithoutCancel(ctx)) // it dies with this process in any case
 	}
+}
+
+func (b *bench) phasesOfRutter(ctx context.Context) error {
+	if err := b.first(ctx); err != nil {
+		return fmt.Errorf("%s: %w", phaseFirst, err)
+	}
+	for _, c := range []change{
+		{phase: phaseChangeOne, file: overlayFile(0), content: overlay(b.names[0], "replicas: [{name: web, count: 2}]\n"), concerns: b.names[:1]},
+		{phase: phaseChangeAll, file: "base/all.yaml", content: baseOf(secondVersion), concerns: b.names},
+		{phase: phaseNoChange, file: "README.md", content: "changed\n"},
+	} {
+		if err := b.change(ctx, c); err != nil {
+			return fmt.Errorf("%s: %w", c.phase, err)
+		}
+		if b.last(c.phase) {
+			return nil
+		}
+	}
+	return nil
 }
 
 // first creates the set and waits for its Applications and their first sync.
 func (b *bench) first(ctx context.Context) error {
-	if b.profile != "" {
-		go b.saveProfile(ctx)
-	}
-	var set v1alpha1.ApplicationSet
-	if err := yaml.Unmarshal([]byte(fmt.Sprintf(`
-metadata: {name: bench, namespace: argocd}
-spec:
-  generators:
-    - git: {repoURL: %[1]q, revision: main, directories: [{path: "apps/*"}]}
-  template:
-    metadata: {name: "{{path.basename}}"}
-    spec:
-      project: default
-      source: {repoURL: %[1]q, targetRevision: main, path: "{{path}}"}
-      destination: {server: "https://kubernetes.default.svc", namespace: default}
-      syncPolicy: {automated: {prune: true, selfHeal: true}}
-`, b.fleet.url())), &set); err != nil {
-		return fmt.Errorf("read the set: %w", err)
-	}
-	w, err := b.client.Watch(ctx, &v1alpha1.ApplicationList{}, client.InNamespace("argocd"))
+	set, err := b.fleet.set()
 	if err != nil {
-		return fmt.Errorf("watch Applications: %w", err)
+		return err
 	}
-	defer w.Stop()
-	began := b.mark()
-	if err := b.client.Create(ctx, &set); err != nil {
+	commit, err := b.fleet.git(ctx, "rev-parse", "HEAD")
+	if err != nil {
+		return err
+	}
+	if err := b.rest(ctx); err != nil {
+		return err
+	}
+	began, err := b.begin(ctx, phaseFirst)
+	if err != nil {
+		return err
+	}
+	if err := b.client.Create(ctx, set); err != nil {
 		return fmt.Errorf("create the set: %w", err)
 	}
-	seen, synced := map[string]bool{}, map[string]bool{}
-	reported := false
-	for len(synced) < b.apps {
-		select {
-		case ev, ok := <-w.ResultChan():
-			app, isApp := ev.Object.(*v1alpha1.Application)
-			if !ok || !isApp {
-				return fmt.Errorf("the watch of Applications ended: %v", ev.Object)
-			}
-			seen[app.Name] = true
-			if app.Status.Sync.Status == "Synced" && app.Status.OperationState != nil && app.Status.OperationState.Phase == "Succeeded" {
-				synced[app.Name] = true
-			}
-			if len(seen) == b.apps && !reported {
-				reported = true
-				b.report(ctx, "set-to-applications", time.Since(began), began)
-			}
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := b.seen.await(ctx, b.child, b.names, func(seen) bool { return true }); err != nil {
+		return err
 	}
-	b.report(ctx, "first-sync", time.Since(began), began)
-	return nil
+	exist, err := b.count(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.show(b.row(phaseSet, began, exist)); err != nil {
+		return err
+	}
+	if err := b.seen.await(ctx, b.child, b.names, func(s seen) bool { return s.syncedAt(commit) }); err != nil {
+		return err
+	}
+	return b.finish(ctx, phaseFirst, began, func(row) error { return b.verify(ctx, firstVersion, 1) })
 }
 
-// change pushes one file and waits until every unit has been compared with the
-// new commit and is Synced.
-func (b *bench) change(ctx context.Context, phase, file, content string) error {
-	if err := b.settle(ctx); err != nil {
+// change is a push of one file.
+type change struct {
+	phase, file, content string
+	concerns             []string // Applications that are synced anew
+}
+
+// change pushes and waits until the Applications concerned are Synced at the
+// commit, or, when none is, until the controller has looked at all of them.
+func (b *bench) change(ctx context.Context, c change) error {
+	if err := b.fleet.write(c.file, c.content); err != nil {
 		return err
 	}
-	if err := b.fleet.write(file, content); err != nil {
-		return err
-	}
-	commit, err := b.fleet.push(ctx, phase)
+	commit, err := b.fleet.push(ctx, c.phase)
 	if err != nil {
 		return err
 	}
-	began := b.mark()
-	body := fmt.Sprintf(`{"ref":"refs/heads/main","repository":{"clone_url":%q,"default_branch":"main"}}`, b.fleet.url())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.api+"/api/webhook", strings.NewReader(body))
+	began, err := b.begin(ctx, c.phase)
 	if err != nil {
-		return fmt.Errorf("build the webhook: %w", err)
+		return err
 	}
-	req.Header.Set("X-GitHub-Event", "push")
-	resp, err := http.DefaultClient.Do(req)
+	if err := b.child.pushed(ctx, b.fleet.url()); err != nil {
+		return err
+	}
+	if len(c.concerns) == 0 {
+		err = b.lookedAt(ctx, commit, began)
+	} else {
+		err = b.seen.await(ctx, b.child, c.concerns, func(s seen) bool { return s.syncedAt(commit) })
+	}
 	if err != nil {
-		return fmt.Errorf("send the webhook: %w", err)
+		return err
 	}
-	resp.Body.Close()
-	err = b.until(ctx, func() bool {
-		u, err := b.units(ctx)
-		return err == nil && u.at(commit, phase == "change-one") >= u.needed(phase == "change-one", b.apps)
+	return b.finish(ctx, c.phase, began, func(r row) error {
+		if c.phase == phaseNoChange && r.Applied+r.After.Applied > 0 {
+			return fmt.Errorf("%d objects were applied for a push that changes none", r.Applied+r.After.Applied)
+		}
+		version := secondVersion
+		if c.phase == phaseChangeOne {
+			version = firstVersion
+		}
+		return b.verify(ctx, version, 2)
 	})
-	if err != nil {
-		return err
-	}
-	b.report(ctx, phase, time.Since(began), began)
-	return nil
 }
 
-// settle waits until the controller writes no more: what a phase leaves behind
-// (statuses that only record a revision) is not the next one's.
-func (b *bench) settle(ctx context.Context) error {
-	var last float64
-	for range 120 {
-		_, cpu := usage(b.child.Process.Pid)
-		if cpu-last < 0.02 && last > 0 {
-			return nil
+// lookedAt waits until every unit is known to be Synced at the commit. The
+// counter is asked first: it costs the controller nothing.
+func (b *bench) lookedAt(ctx context.Context, commit string, began counters) error {
+	for {
+		if err := b.child.pause(ctx, 20*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until all are looked at: %w", err)
 		}
-		last = cpu
-		if err := sleep(ctx, 500*time.Millisecond); err != nil {
+		now, err := b.count(ctx)
+		if err != nil {
+			return err
+		}
+		if now.units-began.units < int64(b.apps) {
+			continue
+		}
+		if n, err := b.unitsAt(ctx, commit); err != nil || n == b.apps {
 			return err
 		}
 	}
-	return nil
 }
 
-type units []struct {
-	ID        string   `json:"id"`
-	Sync      string   `json:"sync"`
-	Revisions []string `json:"revisions"`
-}
-
-// at counts units that are Synced at a commit; with one, only that of app-0000.
-func (u units) at(commit string, one bool) int {
+// unitsAt counts the units that are Synced at a commit.
+func (b *bench) unitsAt(ctx context.Context, commit string) (int, error) {
+	data, err := b.child.get(ctx, "/api/v1/units")
+	if err != nil {
+		return 0, err
+	}
+	var all struct {
+		Units []struct {
+			Sync      string   `json:"sync"`
+			Revisions []string `json:"revisions"`
+		} `json:"units"`
+	}
+	if err := json.Unmarshal(data, &all); err != nil {
+		return 0, fmt.Errorf("decode the units: %w", err)
+	}
 	n := 0
-	for _, x := range u {
-		if x.Sync == "Synced" && len(x.Revisions) == 1 && x.Revisions[0] == commit && (!one || strings.HasSuffix(x.ID, "/app-0000")) {
+	for _, u := range all.Units {
+		if u.Sync == "Synced" && slices.Equal(u.Revisions, []string{commit}) {
 			n++
 		}
 	}
-	return n
+	return n, nil
 }
 
-func (u units) needed(one bool, apps int) int {
-	if one {
-		return 1
+// verify looks at the live Deployments: a phase counts only if its content arrived.
+func (b *bench) verify(ctx context.Context, version string, replicasOfFirst int32) error {
+	var live appsv1.DeploymentList
+	if err := b.client.List(ctx, &live, client.InNamespace(destination)); err != nil {
+		return fmt.Errorf("list the Deployments: %w", err)
 	}
-	return apps
-}
-
-func (b *bench) units(ctx context.Context) (units, error) {
-	data, err := b.get(ctx, "/api/v1/units")
-	if err != nil {
-		return nil, err
+	if len(live.Items) != b.apps {
+		return fmt.Errorf("there are %d Deployments, not %d", len(live.Items), b.apps)
 	}
-	var out struct {
-		Units units `json:"units"`
-	}
-	if err := json.Unmarshal(data, &out); err != nil {
-		return nil, fmt.Errorf("decode the units: %w", err)
-	}
-	return out.Units, nil
-}
-
-func (b *bench) get(ctx context.Context, path string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.api+path, http.NoBody)
-	if err != nil {
-		return nil, fmt.Errorf("build the request: %w", err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("ask the controller: %w", err)
-	}
-	defer resp.Body.Close()
-	var buf bytes.Buffer
-	_, err = io.Copy(&buf, resp.Body)
-	return buf.Bytes(), err
-}
-
-func (b *bench) saveProfile(ctx context.Context) {
-	if data, err := b.get(ctx, "/debug/pprof/profile?seconds=10"); err == nil {
-		_ = os.WriteFile(b.profile, data, 0o600)
-	}
-}
-
-func (b *bench) until(ctx context.Context, ok func() bool) error {
-	for !ok() {
-		if err := sleep(ctx, 20*time.Millisecond); err != nil {
-			return err
+	for _, d := range live.Items {
+		want := int32(1)
+		if d.Name == b.names[0]+"-web" {
+			want = replicasOfFirst
+		}
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/web:"+version || *d.Spec.Replicas != want {
+			return fmt.Errorf("deployment %s has %d replicas of %s, not %d of version %s", d.Name, *d.Spec.Replicas, image, want, version)
 		}
 	}
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("stopped: %w", ctx.Err())
+// begin takes the counters at the beginning of a phase, and begins its profile.
+func (b *bench) begin(ctx context.Context, phase string) (counters, error) {
+	if b.profile != "" {
+		if err := os.MkdirAll(b.profile, 0o750); err != nil {
+			return counters{}, fmt.Errorf("make the folder of the profiles: %w", err)
+		}
+		folder, err := filepath.Abs(b.profile)
+		if err != nil {
+			return counters{}, fmt.Errorf("find the folder of the profiles: %w", err)
+		}
+		if err := b.child.profile(filepath.Join(folder, phase+".pprof")); err != nil {
+			return counters{}, err
+		}
 	}
+	return b.count(ctx)
+}
+
+// finish ends a phase: its figures, then those of what it leaves behind (statuses
+// that only record a revision are written at leisure), then the check.
+func (b *bench) finish(ctx context.Context, phase string, began counters, check func(row) error) error {
+	now, err := b.count(ctx)
+	if err != nil {
+		return err
+	}
+	if b.profile != "" {
+		if err := b.child.profile(""); err != nil {
+			return err
+		}
+	}
+	r := b.row(phase, began, now)
+	if err := b.rest(ctx); err != nil {
+		return err
+	}
+	settled, err := b.count(ctx)
+	if err != nil {
+		return err
+	}
+	r.after(settled.since(now))
+	if err := b.show(r); err != nil {
+		return err
+	}
+	return check(r)
+}
+
+// rest waits until the controller sends nothing for a second.
+func (b *bench) rest(ctx context.Context) error {
+	sent, quiet := int64(-1), 0
+	for quiet < 4 {
+		now, err := b.count(ctx)
+		if err != nil {
+			return err
+		}
+		if quiet++; now.sent != sent {
+			sent, quiet = now.sent, 0
+		}
+		if err := b.child.pause(ctx, 250*time.Millisecond); err != nil {
+			return fmt.Errorf("wait until the controller rests: %w", err)
+		}
+	}
+	return nil
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// counters are everything that is counted, at one moment.
+type counters struct {
+	at             time.Time
+	cpu, serverCPU float64
+	units          int64 // times that a unit was looked at
+	renders        int64
+	applied        int64
+	requests       map[string]int64
+	rss, peak      float64
+	serverRSS      float64
+	sent           int64 // sum of requests
+}
+
+var (
+	// memberRequest are the engine's requests, which it counts by what they are.
+	memberRequest = regexp.MustCompile(`^rutter_cluster_requests_total\{verb="(.*)"\}$`)
+	// ownRequest are the requests about Rutter's own objects: Applications, sets, Secrets.
+	ownRequest = regexp.MustCompile(`^rest_client_requests_total\{.*method="([A-Z]+)".*\}$`)
+	verbs      = map[string]string{"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+)
+
+// count reads the controller's metrics and what the kernel knows of the two processes.
+func (b *bench) count(ctx context.Context) (counters, error) {
+	c := counters{requests: map[string]int64{}}
+	data, err := b.child.get(ctx, "/metrics")
+	if err != nil {
+		return c, err
+	}
+	for line := range strings.SplitSeq(string(data), "\n") {
+		if name, value, ok := cutLast(line); ok {
+			c.read(name, value)
+		}
+	}
+	if c.cpu, c.rss, c.peak, err = usage(b.child.pid); err != nil {
+		return c, err
+	}
+	c.serverCPU, c.serverRSS, _, err = usage(b.server.PID)
+	c.at = time.Now()
+	return c, err
+}
+
+func cutLast(line string) (name, value string, ok bool) {
+	i := strings.LastIndexByte(line, ' ')
+	if i < 0 || line[0] == '#' {
+		return "", "", false
+	}
+	return line[:i], line[i+1:], true
+}
+
+func (c *counters) read(name, value string) {
+	f, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return // not a plain number: none of ours
+	}
+	n := int64(f)
+	switch name {
+	case "rutter_units_processed_total":
+		c.units = n
+	case "rutter_renders_total":
+		c.renders = n
+	case "rutter_objects_applied_total":
+		c.applied = n
+	default:
+		verb := ""
+		if m := memberRequest.FindStringSubmatch(name); m != nil {
+			verb = m[1]
+		} else if m := ownRequest.FindStringSubmatch(name); m != nil {
+			verb = verbs[m[1]]
+		}
+		if verb != "" {
+			c.requests[verb] += n
+			c.sent += n
+		}
+	}
+}
+
+// since is what was counted between o and c; memory is that of c.
+func (c counters) since(o counters) counters {
+	d := c
+	d.cpu, d.serverCPU = c.cpu-o.cpu, c.serverCPU-o.serverCPU
+	d.units, d.renders, d.applied = c.units-o.units, c.renders-o.renders, c.applied-o.applied
+	d.requests = map[string]int64{}
+	for verb, n := range c.requests {
+		if n > o.requests[verb] {
+			d.requests[verb] = n - o.requests[verb]
+		}
+	}
+	return d
+}
+
+// ticks are the clock ticks in a second in which Linux counts processor time.
+const ticks = 100
+
+// usage reads a process's processor time in seconds, and its resident memory
+// now and at its most, in MB.
+func usage(pid int) (cpu, rss, peak float64, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("read the use of process %d: %w", pid, err)
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ") // the name before it may hold anything
+	if fields := strings.Fields(rest); len(fields) > 12 {
+		user, _ := strconv.ParseFloat(fields[11], 64)
+		system, _ := strconv.ParseFloat(fields[12], 64)
+		cpu = (user + system) / ticks
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, 0, 0, fmt.Errorf("read the use of process %d: %w", pid, err)
+	}
+	for line := range strings.SplitSeq(string(status), "\n") {
+		key, value, _ := strings.Cut(line, ":")
+		kb, _ := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 64)
+		switch key {
+		case "VmRSS":
+			rss = kb / 1024
+		case "VmHWM":
+			peak = kb / 1024
+		}
+	}
+	return cpu, rss, peak, nil
+}

@@ -88,6 +88,35 @@ func TestKill(t *testing.T) {
 		t.Errorf("%v objects were removed", n)
 	}
 	second.kill(t)
+	restartBlind(t, control, r, big)
+}
+
+// restartBlind starts a controller that has lost its mirrors and renders while
+// the repository is away: it knows nothing, says so, and touches nothing.
+func restartBlind(t *testing.T, control *world, r *repo, ns string) {
+	t.Helper()
+	before := versions(t, control.alpha, ns)
+	if err := os.Rename(r.bare, r.bare+".away"); err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, control.alpha.rest, t.TempDir())
+	control.unknown(t, "kill-big", r.url)
+	control.unknown(t, "kill-small", r.url)
+	unchanged(t, before, versions(t, control.alpha, ns))
+
+	if err := os.Rename(r.bare+".away", r.bare); err != nil {
+		t.Fatal(err)
+	}
+	pushed(t, p.addr, r.url)
+	control.awaitSynced(t, "kill-big", "")
+	control.awaitSynced(t, "kill-small", "")
+	unchanged(t, before, versions(t, control.alpha, ns))
+	for _, name := range []string{"rutter_objects_applied_total", "rutter_objects_removed_total"} {
+		if n := counter(t, p.addr, name); n != 0 {
+			t.Errorf("%s is %v after a start with nothing to do", name, n)
+		}
+	}
+	p.kill(t)
 }
 
 func inCluster(name, path string) string {

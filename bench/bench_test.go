@@ -116,13 +116,13 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	p := printer{w: &out, apps: 1000}
-	r := row{Phase: phaseNoChange, MS: 1250, Ratio: 0.5, CPU: 1.5, Requests: map[string]int64{"get": 1, "apply": 30, "patch": 1}, After: &after{CPU: 2}}
+	r := row{Phase: phaseNoChange, MS: 1250, Ratio: 0.5, CPU: 1.5, Others: 0.3, Requests: map[string]int64{"get": 1, "apply": 30, "patch": 1}, After: &after{CPU: 2}}
 	if err := p.print(r); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	got := strings.Join(strings.Fields(lines[len(lines)-1]), " ")
-	if want := "no-change 1.25s 0.50 0.00 0 MB 0 MB 1.5s 0.0s 2.0s 0 0 apply 30, get 1, patch 1"; got != want {
+	if want := "no-change 1.25s 0.50 0.00 0 MB 0 MB 1.5s 0.0s 2.0s 0.3s 0 0 apply 30, get 1, patch 1"; got != want {
 		t.Errorf("line %q, want %q", got, want)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 // counters are everything that is counted, at one moment.
 type counters struct {
+	// machine is the processor time of the whole machine, own that of this process.
+	machine, own   float64
 	at             time.Time
 	cpu, serverCPU float64
 	units          int64 // times that a unit was looked at
@@ -40,15 +42,27 @@ func (b *bench) count(ctx context.Context) (counters, error) {
 	}
 	for line := range strings.SplitSeq(string(data), "\n") {
 		if name, value, ok := cutLast(line); ok {
-			c.read(name, value)
+			c.take(name, value)
 		}
 	}
-	if c.cpu, c.rss, c.peak, err = usage(b.child.pid); err != nil {
-		return c, err
-	}
-	c.serverCPU, c.serverRSS, _, err = usage(b.server.PID)
+	return c, c.read(b.child.pid, b.server.PID)
+}
+
+// read takes what the kernel knows: of the process that sends, of the API
+// server, of this process and of the whole machine.
+func (c *counters) read(sender, server int) (err error) {
 	c.at = time.Now()
-	return c, err
+	if c.cpu, c.rss, c.peak, err = usage(sender); err != nil {
+		return err
+	}
+	if c.serverCPU, c.serverRSS, _, err = usage(server); err != nil {
+		return err
+	}
+	if c.own, _, _, err = usage(os.Getpid()); err != nil {
+		return err
+	}
+	c.machine, err = busy()
+	return err
 }
 
 func cutLast(line string) (name, value string, ok bool) {
@@ -59,7 +73,7 @@ func cutLast(line string) (name, value string, ok bool) {
 	return line[:i], line[i+1:], true
 }
 
-func (c *counters) read(name, value string) {
+func (c *counters) take(name, value string) {
 	f, err := strconv.ParseFloat(value, 64)
 	if err != nil {
 		return // not a plain number: none of ours
@@ -90,6 +104,7 @@ func (c *counters) read(name, value string) {
 func (c counters) since(o counters) counters {
 	d := c
 	d.cpu, d.serverCPU = c.cpu-o.cpu, c.serverCPU-o.serverCPU
+	d.machine, d.own = c.machine-o.machine, c.own-o.own
 	d.units, d.renders, d.applied = c.units-o.units, c.renders-o.renders, c.applied-o.applied
 	d.requests = map[string]int64{}
 	for verb, n := range c.requests {
@@ -98,6 +113,29 @@ func (c counters) since(o counters) counters {
 		}
 	}
 	return d
+}
+
+// others is the processor time that went to none of the three processes. What
+// was measured beside it is slower than on a quiet machine.
+func (c counters) others() float64 { return max(0, c.machine-c.own-c.cpu-c.serverCPU) }
+
+// busy reads the processor time in seconds that the machine has not been idle.
+func busy() (float64, error) {
+	data, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read the use of the machine: %w", err)
+	}
+	line, _, _ := strings.Cut(string(data), "\n")
+	sum := 0.0
+	for i, field := range strings.Fields(line) {
+		if i == 4 || i == 5 || i > 8 { // idle, waiting for a disk, and what is in the others already
+			continue
+		}
+		if n, err := strconv.ParseFloat(field, 64); err == nil {
+			sum += n
+		}
+	}
+	return sum / ticks, nil
 }
 
 // ticks are the clock ticks in a second in which Linux counts processor time.

@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // childArgument makes the binary the controller that is measured.
@@ -53,6 +56,7 @@ type options struct {
 }
 
 func measure(ctx context.Context, args []string) error {
+	ctrl.SetLogger(logr.Discard())
 	opts, err := parse(args)
 	if err != nil {
 		return err

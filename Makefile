@@ -28,8 +28,8 @@ prerequisites:
 .PHONY: build
 build: prerequisites ## build bin/rutter and bin/rutter-localcluster
 	@mkdir -p $(BIN)
-	cd localcluster && $(GO) build -ldflags "$(LOCAL_LDFLAGS)" -o $(BIN)/rutter-localcluster ./cmd/rutter-localcluster
-	$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN)/rutter ./cmd/rutter
+	@cd localcluster && $(GO) build -ldflags "$(LOCAL_LDFLAGS)" -o $(BIN)/rutter-localcluster ./cmd/rutter-localcluster
+	@$(GO) build -ldflags "-X main.version=$(VERSION)" -o $(BIN)/rutter ./cmd/rutter
 
 .PHONY: demo
 demo: build ## run a whole fleet on this machine; ARGS="--exit-when-synced -o json"

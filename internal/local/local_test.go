@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	authv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -93,20 +94,27 @@ func TestGarbage(t *testing.T) {
 	})
 }
 
-// TestManaged: a cluster outlives its command, keeps its data and its
-// kubeconfig over a restart, and goes without a trace.
+// TestManaged: a cluster outlives its command, keeps its data, its version and
+// its kubeconfig over a crash, and goes without a trace.
 func TestManaged(t *testing.T) {
 	root := t.TempDir()
-	m, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub, KubeVersion: "v1.37.2-test"})
+	m, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub, KubeVersion: "v1.33.4"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = local.Delete(context.Background(), root, "keep") })
+	if info, err := os.Stat(m.Kubeconfig); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the kubeconfig is a secret: %v, %v", info, err)
+	}
 	c := client(t, m.Kubeconfig)
-	if v, err := c.Discovery().ServerVersion(); err != nil || v.GitVersion != "v1.37.2-test" {
+	if v, err := c.Discovery().ServerVersion(); err != nil || v.GitVersion != "v1.33.4" || v.Minor != "33" {
 		t.Errorf("the server reports %v, %v", v, err)
 	}
 	if _, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	token, err := c.CoreV1().ServiceAccounts("default").CreateToken(t.Context(), "default", &authv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub}); rutter.CodeOf(err) != rutter.CodeConflict {
@@ -122,15 +130,22 @@ func TestManaged(t *testing.T) {
 		}
 		return nil
 	})
-	again, err := local.Create(t.Context(), root, "keep", local.Options{Shape: local.Hub})
+	again, err := local.Create(t.Context(), root, "keep", local.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again.Server != m.Server {
-		t.Errorf("the server moved from %s to %s", m.Server, again.Server)
+	if again.Server != m.Server || again.Shape != local.Hub || !again.Created.Equal(m.Created) {
+		t.Errorf("was %+v, came back as %+v", m, again)
 	}
 	if _, err := c.CoreV1().ConfigMaps("default").Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
 		t.Errorf("the old kubeconfig must still work and the data be there: %v", err)
+	}
+	if v, err := c.Discovery().ServerVersion(); err != nil || v.GitVersion != "v1.33.4" {
+		t.Errorf("after the restart the server reports %v, %v", v, err)
+	}
+	review := &authv1.TokenReview{Spec: authv1.TokenReviewSpec{Token: token.Status.Token}}
+	if got, err := c.AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{}); err != nil || !got.Status.Authenticated {
+		t.Errorf("a token from before the crash: %+v, %v", got.Status, err)
 	}
 	if err := local.Delete(t.Context(), root, "keep"); err != nil {
 		t.Fatal(err)
@@ -143,6 +158,62 @@ func TestManaged(t *testing.T) {
 			t.Errorf("name %q: %v", bad, err)
 		}
 	}
+}
+
+// TestRestart: a full cluster comes back with its node and goes on working; a
+// folder that is in use is refused at once; a watch doesn't hold the end back.
+func TestRestart(t *testing.T) {
+	opts := local.Options{Name: "again", Dir: t.TempDir(), Shape: local.Full, Nodes: 2}
+	first, err := local.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = first.Stop(context.Background()) })
+	c := client(t, first.Kubeconfig)
+	watch, err := c.CoreV1().ConfigMaps("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Stop()
+	begin := time.Now()
+	second := opts
+	second.Log = filepath.Join(t.TempDir(), "log")
+	if _, err := local.Start(t.Context(), second); err == nil || !strings.Contains(err.Error(), "already") {
+		t.Errorf("two clusters in one folder: %v", err)
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("that was said after %s", took)
+	}
+	begin = time.Now()
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(begin); took > 7*time.Second {
+		t.Errorf("with a watch open, the cluster took %s to stop", took)
+	}
+	back, err := local.Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = back.Stop(context.Background()) })
+	if back.Server != first.Server {
+		t.Errorf("the server moved from %s to %s", first.Server, back.Server)
+	}
+	nodes, err := c.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(nodes.Items) != 2 {
+		t.Fatalf("nodes: %d, %v", len(nodes.Items), err)
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: podTemplate(corev1.RestartPolicyAlways).Spec}
+	if _, err := c.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	testenv.Eventually(t, 20*time.Second, func() error {
+		p, err := c.CoreV1().Pods("default").Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil || p.Status.Phase != corev1.PodRunning {
+			return rutter.Errorf(rutter.CodeUnavailable, "pod is %s: %v", p.Status.Phase, err)
+		}
+		return nil
+	})
 }
 
 func client(t *testing.T, kubeconfig string) kubernetes.Interface {
@@ -158,14 +229,15 @@ func client(t *testing.T, kubeconfig string) kubernetes.Interface {
 	return c
 }
 
-// TestDiesWithParent: whoever starts a cluster takes it along, even by SIGKILL.
+// TestDiesWithParent: whoever starts a cluster takes it along, even by SIGKILL,
+// and its temporary data too.
 func TestDiesWithParent(t *testing.T) {
 	if os.Getenv("RUTTER_TEST_PARENT") != "" {
 		c, err := local.Start(context.Background(), local.Options{Name: "child", Shape: local.Hub})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(os.Getenv("RUTTER_TEST_PARENT"), []byte(strconv.Itoa(c.PID)), 0o600); err != nil {
+		if err := os.WriteFile(os.Getenv("RUTTER_TEST_PARENT"), []byte(strconv.Itoa(c.PID)+" "+filepath.Dir(c.Kubeconfig)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		select {}
@@ -177,11 +249,15 @@ func TestDiesWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	var pid int
+	var dir string
 	testenv.Eventually(t, 60*time.Second, func() error {
 		data, err := os.ReadFile(file)
-		if err == nil {
-			pid, err = strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil {
+			return err
 		}
+		number, rest, _ := strings.Cut(string(data), " ")
+		dir = rest
+		pid, err = strconv.Atoi(number)
 		return err
 	})
 	if err := parent.Process.Kill(); err != nil {
@@ -191,6 +267,9 @@ func TestDiesWithParent(t *testing.T) {
 	testenv.Eventually(t, 15*time.Second, func() error {
 		if syscall.Kill(pid, 0) == nil {
 			return rutter.Errorf(rutter.CodeConflict, "process %d goes on", pid)
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			return rutter.Errorf(rutter.CodeConflict, "its data in %q is still there: %v", dir, err)
 		}
 		return nil
 	})
@@ -237,15 +316,31 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// TestKubectl: a fresh machine has one.
+// TestKubectl: a fresh machine has one, by its own name too.
 func TestKubectl(t *testing.T) {
 	path, err := local.Find()
 	if err != nil {
 		t.Fatal(err)
 	}
+	kubectl := filepath.Join(t.TempDir(), "kubectl")
+	if err := os.Symlink(path, kubectl); err != nil {
+		t.Fatal(err)
+	}
 	env := testenv.Hub(t)
-	out, err := exec.CommandContext(t.Context(), path, "kubectl", "--kubeconfig", env.Kubeconfig, "get", "namespace", "default", "-o", "name").CombinedOutput()
-	if err != nil || strings.TrimSpace(string(out)) != "namespace/default" {
-		t.Errorf("%s, %v", out, err)
+	for _, command := range [][]string{{path, "kubectl"}, {kubectl}} {
+		run := func(args ...string) (string, error) {
+			args = append(command[1:len(command):len(command)], append(args, "--kubeconfig", env.Kubeconfig)...)
+			out, err := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput()
+			return strings.TrimSpace(string(out)), err
+		}
+		if out, err := run("get", "namespace", "default", "-o", "name"); err != nil || out != "namespace/default" {
+			t.Errorf("%s get: %s, %v", command[0], out, err)
+		}
+		if out, err := run("version"); err != nil || !strings.Contains(out, "Server Version: v1.") {
+			t.Errorf("%s version: %s, %v", command[0], out, err)
+		}
+		if out, err := run("get", "namespace", "nowhere"); err == nil || out != `Error from server (NotFound): namespaces "nowhere" not found` {
+			t.Errorf("%s get of what is not there: %s, %v", command[0], out, err)
+		}
 	}
 }

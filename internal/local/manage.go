@@ -2,15 +2,12 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,53 +15,89 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// Managed is a cluster that outlives the command that made it.
-type Managed struct {
-	Name       string    `json:"name"`
-	Server     string    `json:"server"`
-	PID        int       `json:"pid"`
-	Started    uint64    `json:"started"` // start time of the process, in clock ticks since boot
-	Shape      Shape     `json:"shape"`
-	Created    time.Time `json:"created"`
-	Kubeconfig string    `json:"kubeconfig"`
-	Running    bool      `json:"-"`
-}
-
-var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-
-const stateFile = "cluster.json"
-
 // Create starts a cluster that goes on after this process, with its state in
 // root/name. A cluster of that name that has been stopped is started again with
-// its data; one that runs is an error.
+// its data, and with its shape, nodes and version where opts leaves them open;
+// one that runs is an error.
 func Create(ctx context.Context, root, name string, opts Options) (Managed, error) {
-	if !validName.MatchString(name) {
-		return Managed{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a name for a cluster: use lower case letters, digits and dashes", name)
-	}
-	if m, err := read(root, name); err == nil && m.Running {
-		return m, rutter.Errorf(rutter.CodeConflict, "cluster %q exists already at %s: delete it first, or choose another name", name, m.Server)
-	}
-	opts.Name, opts.Dir, opts.Detach, opts.Ephemeral, opts.Sync = name, filepath.Join(root, name), true, false, true
-	c, err := Start(ctx, opts)
+	m, l, err := begin(root, name, opts)
 	if err != nil {
-		return Managed{}, err
+		return m, err
 	}
-	shape := opts.Shape
-	if shape == "" {
-		shape = Full
-	}
-	m := Managed{Name: name, Server: c.Server, PID: c.PID, Started: startTime(c.PID), Shape: shape, Created: time.Now().UTC(), Kubeconfig: c.Kubeconfig, Running: true}
-	data, err := json.Marshal(m)
+	c, err := l.await(ctx)
 	if err != nil {
-		return m, fmt.Errorf("encode the state of cluster %s: %w", name, err)
+		if m.restarted {
+			return Managed{}, err
+		}
+		return Managed{}, errors.Join(err, os.RemoveAll(filepath.Join(root, name)))
 	}
-	if err := os.WriteFile(filepath.Join(root, name, stateFile), data, 0o600); err != nil {
-		return m, fmt.Errorf("write the state of cluster %s: %w", name, err)
-	}
-	return m, nil
+	m.Server = c.Server
+	return m, write(root, m)
 }
 
-// List returns the managed clusters under root, by name.
+// begin starts the process and writes down whose it is, so that it is known even
+// if this process ends before it is ready. Of two at the same time one is told
+// that the other was first.
+func begin(root, name string, opts Options) (Managed, *launched, error) {
+	if !validName.MatchString(name) {
+		return Managed{}, nil, invalidName(name)
+	}
+	unlock, err := lock(root)
+	if err != nil {
+		return Managed{}, nil, err
+	}
+	defer unlock()
+	old, err := read(root, name)
+	switch {
+	case err == nil && old.Running:
+		return old, nil, rutter.Errorf(rutter.CodeConflict, "cluster %q exists already%s: delete it first, or choose another name", name, at(old))
+	case err != nil && rutter.CodeOf(err) != rutter.CodeNotFound:
+		return Managed{}, nil, err
+	}
+	opts.inherit(old)
+	opts.Name, opts.Dir, opts.Detach, opts.Ephemeral, opts.Sync = name, filepath.Join(root, name), true, false, true
+	l, err := launch(opts)
+	if err != nil {
+		return Managed{}, nil, err
+	}
+	m := Managed{Name: name, PID: l.cluster.PID, Started: startTime(l.cluster.PID), Shape: opts.Shape, Nodes: opts.Nodes, KubeVersion: opts.KubeVersion,
+		Created: old.Created, Kubeconfig: l.cluster.Kubeconfig, Running: true, restarted: !old.Created.IsZero()}
+	if !m.restarted {
+		m.Created = time.Now().UTC()
+	}
+	if err := write(root, m); err != nil {
+		l.cluster.Kill()
+		l.close()
+		return Managed{}, nil, err
+	}
+	return m, l, nil
+}
+
+// inherit takes from a cluster that is started again what was left open.
+func (o *Options) inherit(old Managed) {
+	if o.Shape == "" {
+		o.Shape = old.Shape
+	}
+	if o.Shape == "" {
+		o.Shape = Full
+	}
+	if o.Nodes == 0 {
+		o.Nodes = old.Nodes
+	}
+	if o.KubeVersion == "" {
+		o.KubeVersion = old.KubeVersion
+	}
+}
+
+func at(m Managed) string {
+	if m.Server == "" {
+		return " and is starting"
+	}
+	return " at " + m.Server
+}
+
+// List returns the managed clusters under root, by name. One whose state cannot
+// be read is in the error and keeps none of the others back.
 func List(root string) ([]Managed, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,19 +107,35 @@ func List(root string) ([]Managed, error) {
 		return nil, fmt.Errorf("list clusters: %w", err)
 	}
 	var out []Managed
+	var bad []error
 	for _, e := range entries {
-		if m, err := read(root, e.Name()); err == nil {
+		if !e.IsDir() || !validName.MatchString(e.Name()) {
+			continue
+		}
+		m, err := read(root, e.Name())
+		switch {
+		case err == nil:
 			out = append(out, m)
+		case rutter.CodeOf(err) != rutter.CodeNotFound:
+			bad = append(bad, err)
 		}
 	}
 	slices.SortFunc(out, func(a, b Managed) int { return strings.Compare(a.Name, b.Name) })
-	return out, nil
+	return out, errors.Join(bad...)
 }
 
 // Delete stops a managed cluster and removes its data.
 func Delete(ctx context.Context, root, name string) error {
 	m, err := read(root, name)
 	if err != nil {
+		return err
+	}
+	unlock, err := lock(root)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if m, err = read(root, name); err != nil {
 		return err
 	}
 	if m.Running {
@@ -107,33 +156,17 @@ func Kubeconfig(root, name string) ([]byte, error) {
 		return nil, err
 	}
 	data, err := os.ReadFile(m.Kubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, rutter.Errorf(rutter.CodeUnavailable, "cluster %q is not ready yet", name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig of cluster %s: %w", name, err)
 	}
 	return data, nil
 }
 
-func read(root, name string) (Managed, error) {
-	var m Managed
-	if !validName.MatchString(name) {
-		return m, rutter.Errorf(rutter.CodeInvalid, "%q is not a name of a cluster", name)
-	}
-	data, err := os.ReadFile(filepath.Join(root, name, stateFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return m, rutter.Errorf(rutter.CodeNotFound, "there is no cluster %q under %s", name, root)
-	}
-	if err != nil {
-		return m, fmt.Errorf("read the state of cluster %s: %w", name, err)
-	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return m, fmt.Errorf("read the state of cluster %s: %w", name, err)
-	}
-	m.Running = m.Started != 0 && startTime(m.PID) == m.Started
-	return m, nil
-}
-
-// terminate ends a cluster that is not our child. The start time guards against
-// a process number that has been given to somebody else.
+// terminate ends a cluster that is not our child and waits for its end. The
+// start time guards against a process number that has been given to somebody else.
 func terminate(ctx context.Context, m Managed) error {
 	if err := syscall.Kill(m.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("stop cluster %s: %w", m.Name, err)
@@ -141,33 +174,14 @@ func terminate(ctx context.Context, m Managed) error {
 	deadline := time.Now().Add(stopGrace)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for startTime(m.PID) == m.Started {
-		if time.Now().After(deadline) || ctx.Err() != nil {
+	for killed := false; startTime(m.PID) == m.Started; <-tick.C {
+		switch late := time.Since(deadline); {
+		case !killed && (late > 0 || ctx.Err() != nil):
 			_ = syscall.Kill(m.PID, syscall.SIGKILL) // it had its time
-			return nil
+			killed = true
+		case late > stopGrace:
+			return rutter.Errorf(rutter.CodeUnavailable, "cluster %q does not end: process %d", m.Name, m.PID)
 		}
-		<-tick.C
 	}
 	return nil
-}
-
-// startTime returns when a process started, in clock ticks since boot; 0 when
-// there is none or it has ended.
-func startTime(pid int) uint64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	// The name of the program, in brackets, may hold anything.
-	_, rest, ok := strings.Cut(string(data), ") ")
-	fields := strings.Fields(rest)
-	const state, started = 0, 19
-	if !ok || len(fields) <= started || fields[state] == "Z" {
-		return 0
-	}
-	n, err := strconv.ParseUint(fields[started], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

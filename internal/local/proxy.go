@@ -65,7 +65,7 @@ func (p *Proxy) SetDelay(d time.Duration) {
 	p.delay = d
 }
 
-// Cut drops every connection and refuses new ones.
+// Cut drops every connection and resets new ones at once.
 func (p *Proxy) Cut() { p.set(cut, true) }
 
 // Hang lets connections be made and never answers, on old ones neither.
@@ -112,6 +112,9 @@ func (p *Proxy) serve(client net.Conn) {
 	defer p.track(client, false)
 	switch m, _ := p.state(); m {
 	case cut:
+		if tcp, ok := client.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // a reset, not an orderly end; without it the client still fails
+		}
 		return
 	case hang:
 		_, _ = io.Copy(io.Discard, client) // until it is dropped

@@ -4,13 +4,12 @@
 //
 // Shared clusters are started once for a whole test run where the environment
 // names a folder in RUTTER_TESTENV_DIR (make test does, and deletes the
-// clusters in it at the end); otherwise once for each test process, which they
-// die with.
+// clusters in it at the end; a cluster whose folder is removed ends too);
+// otherwise once for each test process, which they die with.
 package testenv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -160,12 +159,18 @@ func sharedByRun(root string, shape local.Shape) (string, error) {
 		return "", fmt.Errorf("list the run's clusters: %w", err)
 	}
 	for _, m := range running {
-		if m.Name == name && m.Running {
+		switch {
+		case m.Name != name || !m.Running:
+		case m.Server != "":
 			return m.Kubeconfig, nil
+		default: // the test process that waited for it was killed
+			if err := local.Delete(context.Background(), root, name); err != nil {
+				return "", fmt.Errorf("remove a cluster that nobody waited for: %w", err)
+			}
 		}
 	}
 	m, err := local.Create(context.Background(), root, name, local.Options{Shape: shape})
-	if err != nil && !errors.Is(err, os.ErrExist) {
+	if err != nil {
 		return "", fmt.Errorf("start it: %w", err)
 	}
 	return m.Kubeconfig, nil

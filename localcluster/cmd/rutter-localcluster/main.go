@@ -1,6 +1,6 @@
 // Command rutter-localcluster is one real Kubernetes cluster in one process:
 // etcd, API server, controllers, scheduler and simulated nodes. It is also
-// kubectl.
+// kubectl, by "rutter-localcluster kubectl" and under the name kubectl.
 package main
 
 import (
@@ -12,38 +12,39 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/kubectl/pkg/cmd"
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "kubectl" || len(os.Args) > 1 && os.Args[1] == "kubectl" {
-		kubectl()
+	if args, ok := kubectlArgs(os.Args); ok {
+		kubectl(args)
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	root := &cobra.Command{
 		Use: "rutter-localcluster", Short: "A real Kubernetes cluster in one process, without containers",
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	root.AddCommand(runCommand(), &cobra.Command{
-		Use: "kubectl", Short: "The real kubectl", DisableFlagParsing: true, Run: func(*cobra.Command, []string) {},
+		// The arguments are kubectl's own, and it has to see them first: main
+		// handles it. This is its line in the help.
+		Use: "kubectl", Short: "The real kubectl", DisableFlagParsing: true,
+		Run: func(_ *cobra.Command, args []string) { kubectl(append([]string{"kubectl"}, args...)) },
 	})
-	err := root.ExecuteContext(ctx)
-	stop()
-	if err != nil {
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "rutter-localcluster:", err)
 		os.Exit(1)
 	}
 }
 
-// kubectl runs the linked-in kubectl with the remaining arguments.
-func kubectl() {
-	args := os.Args
-	if filepath.Base(os.Args[0]) != "kubectl" {
-		args = append([]string{"kubectl"}, os.Args[2:]...)
+// kubectlArgs are the arguments as kubectl would see them, if it is kubectl that
+// was asked for.
+func kubectlArgs(args []string) ([]string, bool) {
+	if len(args) > 0 && filepath.Base(args[0]) == "kubectl" {
+		return args, true
 	}
-	os.Args = args
-	if err := cmd.NewDefaultKubectlCommand().Execute(); err != nil {
-		os.Exit(1)
+	if len(args) > 1 && args[1] == "kubectl" {
+		return args[1:], true
 	}
+	return nil, false
 }

@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"github.com/rutterhq/rutter/localcluster/internal/controlplane"
+	"github.com/rutterhq/rutter/localcluster/internal/datadir"
 	"github.com/rutterhq/rutter/localcluster/internal/node"
 )
 
@@ -21,6 +21,7 @@ type runFlags struct {
 	shape      string
 	nodes      int
 	kubeconfig string
+	log        string
 	ephemeral  bool
 	withParent bool
 	readyFD    int
@@ -38,51 +39,95 @@ func runCommand() *cobra.Command {
 	fl.StringVar(&f.shape, "shape", "full", "full (controllers, scheduler, simulated nodes) or hub (API server, namespaces, garbage collection)")
 	fl.IntVar(&f.nodes, "nodes", 1, "number of simulated nodes of a full cluster")
 	fl.StringVar(&f.kubeconfig, "kubeconfig", "", "where to write the administrator's kubeconfig once the cluster is ready; DIR/kubeconfig when empty")
+	fl.StringVar(&f.log, "log", "", "where to write what the parts complain about; DIR/log when empty")
 	fl.BoolVar(&f.ephemeral, "ephemeral", false, "remove the data when the cluster stops")
 	fl.BoolVar(&f.opts.Sync, "sync", false, "let etcd wait for the disk: slower, survives a power cut")
-	fl.StringVar(&f.opts.Version, "kube-version", "", "Kubernetes version to report, such as v1.36.0")
-	fl.BoolVar(&f.withParent, "die-with-parent", false, "stop when standard input is closed, which the end of the parent does")
+	fl.StringVar(&f.opts.Version, "kube-version", "", "Kubernetes version to report, such as v1.36.0; what the cluster can do stays the same")
+	fl.BoolVar(&f.withParent, "die-with-parent", false, "stop when the parent process ends; also when standard input is a pipe and is closed")
 	fl.IntVar(&f.readyFD, "ready-fd", 0, "file descriptor to write one line to when the cluster is ready")
 	return c
 }
 
-func (f *runFlags) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if f.shape != "full" && f.shape != "hub" {
+func (f *runFlags) validate() error {
+	switch {
+	case f.shape != "full" && f.shape != "hub":
 		return fmt.Errorf("--shape must be full or hub, not %q", f.shape)
+	case f.nodes < 0:
+		return fmt.Errorf("--nodes must not be negative, but is %d", f.nodes)
+	case f.opts.Name == "":
+		return errors.New("--name must not be empty")
 	}
 	f.opts.Full = f.shape == "full"
 	if !f.opts.Full {
 		f.nodes = 0
 	}
-	if f.opts.Dir == "" {
-		dir, err := os.MkdirTemp("", "rutter-localcluster-")
-		if err != nil {
-			return fmt.Errorf("make a folder for the data: %w", err)
-		}
-		f.opts.Dir, f.ephemeral = dir, true
+	return nil
+}
+
+func (f *runFlags) run(ctx context.Context) (err error) {
+	if err := f.validate(); err != nil {
+		return err
 	}
+	dir, err := f.claim()
+	if err != nil {
+		return err
+	}
+	defer dir.Release()
 	if f.ephemeral {
-		defer os.RemoveAll(f.opts.Dir)
+		defer func() { err = errors.Join(err, dir.Remove()) }()
 	}
-	if f.kubeconfig == "" {
-		f.kubeconfig = filepath.Join(f.opts.Dir, "kubeconfig")
+	log, err := openLog(f.log)
+	if err != nil {
+		return err
 	}
-	quiet()
+	f.opts.Log = log // stays open: a part that is given up on may still write
+	quiet(log)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	if f.withParent {
-		go func() {
-			_, _ = io.Copy(io.Discard, bufio.NewReader(os.Stdin))
-			cancel()
-		}()
+		go awaitOrphan(ctx, func() { cancel(context.Canceled) })
 	}
-	return controlplane.Run(ctx, f.opts, func(c *controlplane.Cluster) error { return f.ready(ctx, c) })
+	go func() {
+		const look = 2 * time.Second
+		if err := dir.AwaitRemoval(ctx, look); err != nil {
+			cancel(err)
+		}
+	}()
+	return controlplane.Run(ctx, f.opts, f.ready)
+}
+
+// claim takes the cluster's folder and completes the paths in it.
+func (f *runFlags) claim() (*datadir.Dir, error) {
+	if f.opts.Dir == "" {
+		tmp, err := os.MkdirTemp("", "rutter-localcluster-")
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for the data: %w", err)
+		}
+		f.opts.Dir, f.ephemeral = tmp, true
+	}
+	dir, err := datadir.Claim(f.opts.Dir, f.ephemeral)
+	if err != nil {
+		return nil, err
+	}
+	f.opts.Dir = dir.Path
+	if f.kubeconfig == "" {
+		f.kubeconfig = dir.Join("kubeconfig")
+	}
+	if f.log == "" {
+		f.log = dir.Join("log")
+	}
+	if f.kubeconfig, err = filepath.Abs(f.kubeconfig); err != nil {
+		dir.Release()
+		return nil, fmt.Errorf("--kubeconfig: %w", err)
+	}
+	return dir, nil
 }
 
 // ready completes a cluster whose API server answers, and tells the parent.
 func (f *runFlags) ready(ctx context.Context, c *controlplane.Cluster) error {
 	if f.nodes > 0 {
-		if err := node.Start(ctx, c.Kubeconfig, f.nodes); err != nil {
+		if err := node.Start(ctx, c.Kubeconfig, f.nodes, f.opts.Log); err != nil {
 			return err
 		}
 	}
@@ -92,26 +137,13 @@ func (f *runFlags) ready(ctx context.Context, c *controlplane.Cluster) error {
 	if err := c.PublishKubeconfig(f.kubeconfig); err != nil {
 		return err
 	}
+	var to io.WriteCloser = os.Stdout
 	if f.readyFD > 0 {
-		pipe := os.NewFile(uintptr(f.readyFD), "ready")
-		defer pipe.Close()
-		if _, err := fmt.Fprintln(pipe, c.Server()); err != nil {
-			return fmt.Errorf("tell the parent: %w", err)
-		}
-		return nil
+		to = os.NewFile(uintptr(f.readyFD), "ready")
+		defer to.Close()
 	}
-	fmt.Println(c.Server())
+	if _, err := fmt.Fprintln(to, c.Server()); err != nil {
+		return fmt.Errorf("tell that the cluster is ready: %w", err)
+	}
 	return nil
-}
-
-// quiet keeps the components' logs to errors; they go to standard error, which
-// the parent sends to a file.
-func quiet() {
-	fs := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(fs)
-	_ = fs.Set("v", "0")
-	_ = fs.Set("stderrthreshold", "ERROR")
-	_ = fs.Set("logtostderr", "false")
-	_ = fs.Set("alsologtostderr", "false")
-	klog.SetOutput(io.Discard)
 }

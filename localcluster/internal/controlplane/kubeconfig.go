@@ -1,8 +1,10 @@
 package controlplane
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
@@ -34,18 +36,28 @@ func WriteKubeconfig(file, name, server string, f pki.Files) error {
 	if err != nil {
 		return fmt.Errorf("encode the kubeconfig: %w", err)
 	}
-	tmp := file + ".tmp"
-	if err := os.WriteFile(tmp, data, 0o600); err != nil {
+	return replace(file, data)
+}
+
+// replace puts a file in place whole: a reader sees the old one or the new one.
+func replace(file string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*") // mode 0600
+	if err != nil {
 		return fmt.Errorf("write the kubeconfig: %w", err)
 	}
-	if err := os.Rename(tmp, file); err != nil {
+	defer os.Remove(tmp.Name()) // there only if something failed
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return fmt.Errorf("write the kubeconfig: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), file); err != nil {
 		return fmt.Errorf("put the kubeconfig in place: %w", err)
 	}
 	return nil
 }
 
-// PublishKubeconfig writes the administrator's kubeconfig for users; its being
-// there says that the cluster is ready.
+// PublishKubeconfig writes the administrator's kubeconfig for users. A new
+// cluster has none before it is ready.
 func (c *Cluster) PublishKubeconfig(file string) error {
 	return WriteKubeconfig(file, c.opts.Name, c.Server(), c.files)
 }

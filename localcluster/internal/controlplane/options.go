@@ -6,11 +6,10 @@ package controlplane
 
 import (
 	"fmt"
+	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/rutterhq/rutter/localcluster/internal/pki"
 )
@@ -18,7 +17,7 @@ import (
 // Options say what to run and where.
 type Options struct {
 	Name string
-	// Dir keeps data, certificates and the port across restarts.
+	// Dir keeps data, certificates and the port across restarts. It exists.
 	Dir string
 	// Full adds the scheduler and the workload controllers to the API server.
 	Full bool
@@ -27,64 +26,44 @@ type Options struct {
 	Sync bool
 	// Version is reported as the server's version when set.
 	Version string
+	// Log takes what etcd has to complain about.
+	Log io.Writer
 }
 
 // Cluster is a running control plane.
 type Cluster struct {
-	opts       Options
-	files      pki.Files
-	port       int
-	sockets    string
-	Kubeconfig string // internal kubeconfig of the administrator
+	opts     Options
+	version  reportedVersion
+	files    pki.Files
+	listener net.Listener
+	etcd     sockets
+	// Kubeconfig is the path of the administrator's kubeconfig for the parts of
+	// the cluster itself.
+	Kubeconfig string
 }
 
 // Server is the URL of the API server.
-func (c *Cluster) Server() string { return "https://127.0.0.1:" + strconv.Itoa(c.port) }
+func (c *Cluster) Server() string { return "https://127.0.0.1:" + strconv.Itoa(portOf(c.listener)) }
 
-// prepare makes certificates, finds a port and writes the internal kubeconfig.
+// prepare makes certificates, takes a port and writes the internal kubeconfig.
 func prepare(opts Options) (*Cluster, error) {
 	c := &Cluster{opts: opts, Kubeconfig: filepath.Join(opts.Dir, "admin.kubeconfig")}
 	var err error
-	if err = os.MkdirAll(opts.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the cluster's folder: %w", err)
+	if c.version, err = parseVersion(opts.Version); err != nil {
+		return nil, err
 	}
 	if c.files, err = pki.Ensure(filepath.Join(opts.Dir, "pki")); err != nil {
 		return nil, err
 	}
-	if c.port, err = choosePort(filepath.Join(opts.Dir, "port")); err != nil {
+	if c.listener, err = listen(filepath.Join(opts.Dir, "port")); err != nil {
 		return nil, err
 	}
-	// A path of a socket must be short; the cluster's folder may be deep.
-	if c.sockets, err = os.MkdirTemp("", "rlc"); err != nil {
-		return nil, fmt.Errorf("make a folder for sockets: %w", err)
+	if err = WriteKubeconfig(c.Kubeconfig, c.opts.Name, c.Server(), c.files); err == nil {
+		c.etcd, err = newSockets(opts.Dir)
 	}
-	return c, WriteKubeconfig(c.Kubeconfig, c.opts.Name, c.Server(), c.files)
-}
-
-// choosePort takes the port of the last run if it is free, or a new one.
-func choosePort(file string) (int, error) {
-	if b, err := os.ReadFile(file); err == nil {
-		if port, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && free(port) {
-			return port, nil
-		}
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
+		c.listener.Close()
+		return nil, fmt.Errorf("prepare the cluster: %w", err)
 	}
-	defer l.Close()
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := os.WriteFile(file, []byte(strconv.Itoa(port)), 0o600); err != nil {
-		return 0, fmt.Errorf("remember the port: %w", err)
-	}
-	return port, nil
-}
-
-func free(port int) bool {
-	l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
-	if err != nil {
-		return false
-	}
-	l.Close()
-	return true
+	return c, nil
 }

@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,11 +22,13 @@ import (
 	"sigs.k8s.io/kwok/pkg/client/clientset/versioned"
 	kwokconfig "sigs.k8s.io/kwok/pkg/config"
 	"sigs.k8s.io/kwok/pkg/kwok/controllers"
+	kwoklog "sigs.k8s.io/kwok/pkg/log"
 	kwokclient "sigs.k8s.io/kwok/pkg/utils/client"
 )
 
-// Start registers n nodes and plays their part until ctx ends.
-func Start(ctx context.Context, kubeconfig string, n int) error {
+// Start registers n nodes and plays their part until ctx ends. Complaints go to log.
+func Start(ctx context.Context, kubeconfig string, n int, log io.Writer) error {
+	ctx = kwoklog.NewContext(ctx, kwoklog.NewLogger(log, kwoklog.LevelError))
 	conf, typed, err := config(kubeconfig)
 	if err != nil {
 		return err

@@ -80,3 +80,26 @@ func (e *Engine) foreign(u *state, obj *unstructured.Unstructured) string {
 	}
 	return owner.instance
 }
+
+// released lets the units that declare objects of one that has gone look at
+// them anew: what they took for that one's is theirs alone now. No unit is locked.
+func (e *Engine) released(server string, refs []rutter.Ref) {
+	for _, ref := range refs {
+		e.mu.RLock()
+		claimants := e.claims[claim{server, ref}]
+		e.mu.RUnlock()
+		for _, u := range claimants {
+			u.mu.Lock()
+			id, x := u.unit.ID, u.live[ref]
+			wake := x != nil && x.foreign
+			if wake {
+				x.foreign, x.State, x.Reason = false, rutter.SyncUnknown, "was part of another application until now"
+				u.notify()
+			}
+			u.mu.Unlock()
+			if wake {
+				e.queue.add(id)
+			}
+		}
+	}
+}

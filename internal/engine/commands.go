@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 
@@ -84,9 +85,11 @@ func (e *Engine) Remove(id rutter.UnitID) {
 		return
 	}
 	u.mu.Lock()
-	defer u.mu.Unlock()
+	server, refs := u.server, slices.Collect(maps.Keys(u.live))
 	u.stop()
 	e.leave(u)
+	u.mu.Unlock()
+	e.released(server, refs)
 }
 
 // stop cancels a running operation; u.mu is held.

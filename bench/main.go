@@ -73,7 +73,7 @@ func parse(args []string) (options, error) {
 	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
-	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase")
+	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
 	fs.DurationVar(&opts.timeout, "timeout", 30*time.Minute, "give up after this time")
 	if err := fs.Parse(args); err != nil {
 		return opts, err //nolint:wrapcheck // the flag package says it all

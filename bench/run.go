@@ -278,14 +278,14 @@ func (b *bench) finish(ctx context.Context, phase string, began counters, check 
 	if err != nil {
 		return err
 	}
+	r := b.row(phase, began, now)
+	if err := b.rest(ctx); err != nil {
+		return err
+	}
 	if b.profile != "" {
 		if err := b.child.profile(""); err != nil {
 			return err
 		}
-	}
-	r := b.row(phase, began, now)
-	if err := b.rest(ctx); err != nil {
-		return err
 	}
 	settled, err := b.count(ctx)
 	if err != nil {

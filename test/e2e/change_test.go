@@ -16,11 +16,12 @@ import (
 func TestChangeOne(t *testing.T) {
 	w := start(t) // not parallel: the time means something
 	ns := w.alpha.namespace(t, "change")
-	files := tree{"base/kustomization.yaml": "resources: [config.yaml]\n", "base/config.yaml": configMap("settings", "base")}
+	prefix := unique("change") // in the content too: what was rendered before is not rendered again
+	files := tree{"base/kustomization.yaml": "resources: [config.yaml]\n", "base/config.yaml": configMap("settings", prefix)}
 	apps := make([]string, 0, 6)
 	for i := range 6 {
-		files[fmt.Sprintf("overlays/o%d/kustomization.yaml", i)] = overlay(i, "old")
-		apps = append(apps, fmt.Sprintf("change-%d", i))
+		files[fmt.Sprintf("overlays/o%d/kustomization.yaml", i)] = overlay(i, prefix+"-old")
+		apps = append(apps, fmt.Sprintf("%s-%d", prefix, i))
 	}
 	r := w.repo(t, "change", files)
 	for i, app := range apps {
@@ -31,27 +32,27 @@ func TestChangeOne(t *testing.T) {
 	}
 
 	before := w.renders(t, apps...)
-	commit := r.commit(t, tree{"overlays/o3/kustomization.yaml": overlay(3, "new")})
+	commit := r.commit(t, tree{"overlays/o3/kustomization.yaml": overlay(3, prefix+"-new")})
 	begun := time.Now()
 	pushed(t, w.addr, r.url)
-	await(t, w.alpha.client, &corev1.ConfigMapList{}, ns, "o3-settings", labelled("new"))
+	await(t, w.alpha.client, &corev1.ConfigMapList{}, ns, "o3-settings", labelled(prefix+"-new"))
 	applied := time.Since(begun)
-	w.awaitSynced(t, "change-3", commit)
+	w.awaitSynced(t, apps[3], commit)
 	t.Logf("webhook to applied %s, to Synced %s", applied.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
 	for _, app := range apps {
 		w.awaitSynced(t, app, commit) // the others know the commit, and that it is none of theirs
 	}
 	want := maps.Clone(before)
-	want["change-3"]++
+	want[apps[3]]++
 	if diff := cmp.Diff(want, w.renders(t, apps...)); diff != "" {
 		t.Errorf("renders after a change of one overlay (-want +got):\n%s", diff)
 	}
 
-	commit = r.push(t, tree{"base/config.yaml": configMap("settings", "changed")})
+	commit = r.push(t, tree{"base/config.yaml": configMap("settings", prefix+"-changed")})
 	for i, app := range apps {
 		w.awaitSynced(t, app, commit)
 		want[app]++
-		if got := get(t, w.alpha, ns, fmt.Sprintf("o%d-settings", i), &corev1.ConfigMap{}).Data["value"]; got != "changed" {
+		if got := get(t, w.alpha, ns, fmt.Sprintf("o%d-settings", i), &corev1.ConfigMap{}).Data["value"]; got != prefix+"-changed" {
 			t.Errorf("%s has %q", app, got)
 		}
 	}
@@ -72,12 +73,13 @@ func TestChangeOne(t *testing.T) {
 func TestPoll(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("poll")
 	ns := w.alpha.namespace(t, "poll")
 	r := w.repo(t, "poll", tree{"app/c.yaml": configMap("c", "1")})
-	w.create(t, application("poll", "app", ""), vars{"REPO": r.url, "NS": ns})
-	w.awaitSynced(t, "poll", "")
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
 	begun := time.Now()
-	w.awaitSynced(t, "poll", r.commit(t, tree{"app/c.yaml": configMap("c", "2")}))
+	w.awaitSynced(t, app, r.commit(t, tree{"app/c.yaml": configMap("c", "2")}))
 	t.Logf("found by polling after %s, interval %s", time.Since(begun).Round(time.Millisecond), pollEvery)
 }
 

@@ -67,18 +67,19 @@ func (w *world) unknown(t *testing.T, name string, texts ...string) {
 func TestRepositoryGone(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("gone")
 	b := w.bystander(t, "gone-other")
 	ns := w.alpha.namespace(t, "gone")
 	r := w.repo(t, "gone", tree{"app/c.yaml": configMap("c", "1")})
-	w.create(t, application("gone", "app", ""), vars{"REPO": r.url, "NS": ns})
-	w.awaitSynced(t, "gone", "")
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
 	uid := uidOf(t, w.alpha, ns)
 
 	if err := os.Rename(r.bare, r.bare+".away"); err != nil {
 		t.Fatal(err)
 	}
 	pushed(t, w.addr, r.url)
-	w.unknown(t, "gone", r.url)
+	w.unknown(t, app, r.url)
 	b.goesOn(t)
 	if uidOf(t, w.alpha, ns) != uid {
 		t.Error("the object was replaced while the repository was away")
@@ -87,8 +88,8 @@ func TestRepositoryGone(t *testing.T) {
 	if err := os.Rename(r.bare+".away", r.bare); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitSynced(t, "gone", r.push(t, tree{"app/c.yaml": configMap("c", "2")}))
-	w.awaitNoConditions(t, "gone")
+	w.awaitSynced(t, app, r.push(t, tree{"app/c.yaml": configMap("c", "2")}))
+	w.awaitNoConditions(t, app)
 	if uidOf(t, w.alpha, ns) != uid {
 		t.Error("the object was replaced when the repository came back")
 	}
@@ -98,23 +99,24 @@ func TestRepositoryGone(t *testing.T) {
 func TestChartBroken(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("broken")
 	b := w.bystander(t, "broken-other")
 	ns := w.alpha.namespace(t, "broken")
 	const good = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {value: {{ .Values.value | quote }}}\n"
 	r := w.repo(t, "broken", tree{"chart/Chart.yaml": chart, "chart/values.yaml": "value: one\n", "chart/templates/c.yaml": good})
-	w.create(t, application("broken", "chart", ""), vars{"REPO": r.url, "NS": ns})
-	w.awaitSynced(t, "broken", "")
+	w.create(t, application(app, "chart", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
 	uid := uidOf(t, w.alpha, ns)
 
 	r.push(t, tree{"chart/templates/c.yaml": "# a comment\n" + strings.Replace(good, ".Values.value", `required "value2 must be set" .Values.value2`, 1)})
-	w.unknown(t, "broken", "templates/c.yaml", "value2 must be set")
+	w.unknown(t, app, "templates/c.yaml", "value2 must be set")
 	b.goesOn(t)
 	if uidOf(t, w.alpha, ns) != uid {
 		t.Error("the object was replaced while the chart was broken")
 	}
 
-	w.awaitSynced(t, "broken", r.push(t, tree{"chart/values.yaml": "value: one\nvalue2: two\n"}))
-	w.awaitNoConditions(t, "broken")
+	w.awaitSynced(t, app, r.push(t, tree{"chart/values.yaml": "value: one\nvalue2: two\n"}))
+	w.awaitNoConditions(t, app)
 	if got := get(t, w.alpha, ns, "c", &corev1.ConfigMap{}); got.Data["value"] != "two" || got.UID != uid {
 		t.Errorf("the mended chart gives %q (replaced: %t)", got.Data["value"], got.UID != uid)
 	}
@@ -166,11 +168,12 @@ func TestClusterDown(t *testing.T) {
 func TestBrokenObject(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	name := unique("object")
 	ns := w.alpha.namespace(t, "object")
 	bad := strings.Replace(service("bad"), "port: 80\n", "port: 99999\n", 1)
 	r := w.repo(t, "object", tree{"app/a.yaml": configMap("a", "1"), "app/bad.yaml": bad, "app/z.yaml": deployment("z", 1)})
-	w.create(t, application("object", "app", "    retry: {limit: 0}\n"), vars{"REPO": r.url, "NS": ns})
-	app := w.awaitApp(t, "object", func(app *v1alpha1.Application) error {
+	w.create(t, application(name, "app", "    retry: {limit: 0}\n"), vars{"REPO": r.url, "NS": ns})
+	app := w.awaitApp(t, name, func(app *v1alpha1.Application) error {
 		if op := app.Status.OperationState; op == nil || op.Phase != "Failed" {
 			return errors.New("the sync has not failed")
 		}
@@ -179,13 +182,13 @@ func TestBrokenObject(t *testing.T) {
 	if app.Status.Sync.Status == "Synced" {
 		t.Error("an Application with a refused object says Synced")
 	}
-	w.awaitCondition(t, "object", "SyncError", "99999")
+	w.awaitCondition(t, name, "SyncError", "99999")
 	get(t, w.alpha, ns, "a", &corev1.ConfigMap{})
 	checkResult(t, app, "bad", "SyncFailed", "99999")
 	checkResult(t, app, "a", "Synced", "")
 
-	w.awaitSynced(t, "object", r.push(t, tree{"app/bad.yaml": service("bad")}))
-	w.awaitNoConditions(t, "object")
+	w.awaitSynced(t, name, r.push(t, tree{"app/bad.yaml": service("bad")}))
+	w.awaitNoConditions(t, name)
 }
 
 // checkResult looks for the outcome of one object in the operation.

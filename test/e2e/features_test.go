@@ -57,7 +57,8 @@ func TestDelete(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	r := w.repo(t, "delete", tree{"app/c.yaml": configMap("c", "1") + "---\n" + deployment("web", 1)})
-	for name, cascade := range map[string]bool{"delete-with": true, "delete-without": false} {
+	for kind, cascade := range map[string]bool{"delete-with": true, "delete-without": false} {
+		name := unique(kind)
 		ns := w.alpha.namespace(t, name)
 		text := application(name, "app", "")
 		if cascade {
@@ -83,13 +84,14 @@ func TestDelete(t *testing.T) {
 func TestMultiSource(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	name := unique("multi")
 	ns := w.alpha.namespace(t, "multi")
 	charts := w.repo(t, "charts", tree{"shop/Chart.yaml": chart, "shop/values.yaml": "value: chart\n",
 		"shop/templates/c.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {value: {{ .Values.value | quote }}}\n"})
 	values := w.repo(t, "values", tree{"prod/values.yaml": "value: prod\n", "extra/d.yaml": configMap("d", "extra")})
 	w.create(t, `apiVersion: argoproj.io/v1alpha1
 kind: Application
-metadata: {name: multi}
+metadata: {name: "${NAME}"}
 spec:
   project: default
   sources:
@@ -98,8 +100,8 @@ spec:
     - {repoURL: "${VALUES}", targetRevision: main, path: extra}
   destination: {name: alpha, namespace: "${NS}"}
   syncPolicy: {automated: {}}
-`, vars{"CHARTS": charts.url, "VALUES": values.url, "NS": ns})
-	app := w.awaitSynced(t, "multi", "")
+`, vars{"CHARTS": charts.url, "VALUES": values.url, "NS": ns, "NAME": name})
+	app := w.awaitSynced(t, name, "")
 	heads := []string{charts.git(t, "rev-parse", "HEAD"), values.git(t, "rev-parse", "HEAD")}
 	if got, want := fmt.Sprint(app.Status.Sync.Revisions), fmt.Sprint([]string{heads[0], heads[1], heads[1]}); got != want {
 		t.Errorf("revisions are %s, wanted %s", got, want)
@@ -143,15 +145,16 @@ spec:
 func TestManual(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	name := unique("manual")
 	ns := w.alpha.namespace(t, "manual")
 	r := w.repo(t, "manual", tree{"app/c.yaml": configMap("c", "1"), "app/d.yaml": configMap("d", "1")})
-	v := vars{"REPO": r.url, "NS": ns, "NAME": "manual"}
+	v := vars{"REPO": r.url, "NS": ns, "NAME": name}
 	w.create(t, manualApp, v)
-	w.awaitState(t, "manual", "OutOfSync", "Missing")
+	w.awaitState(t, name, "OutOfSync", "Missing")
 	gone(t, w.alpha, ns, "c", &corev1.ConfigMap{})
 
-	w.editApp(t, "manual", `{"operation":{"initiatedBy":{"username":"ann"},"sync":{}}}`)
-	app := w.awaitApp(t, "manual", func(app *v1alpha1.Application) error {
+	w.editApp(t, name, `{"operation":{"initiatedBy":{"username":"ann"},"sync":{}}}`)
+	app := w.awaitApp(t, name, func(app *v1alpha1.Application) error {
 		if app.Operation != nil {
 			return errors.New("the operation field is still there")
 		}
@@ -165,8 +168,8 @@ func TestManual(t *testing.T) {
 	}
 
 	commit := r.commit(t, tree{"app/c.yaml": configMap("c", "2"), "app/d.yaml": ""}) // no webhook
-	w.editApp(t, "manual", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`)
-	app = w.awaitApp(t, "manual", func(app *v1alpha1.Application) error {
+	w.editApp(t, name, `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`)
+	app = w.awaitApp(t, name, func(app *v1alpha1.Application) error {
 		if app.Annotations["argocd.argoproj.io/refresh"] != "" {
 			return errors.New("the refresh annotation is still there")
 		}
@@ -179,8 +182,8 @@ func TestManual(t *testing.T) {
 		t.Errorf("a refresh has written: %v", err)
 	}
 
-	w.editApp(t, "manual", `{"operation":{"sync":{"prune":true,"revision":"`+commit+`"}}}`)
-	w.awaitSynced(t, "manual", commit)
+	w.editApp(t, name, `{"operation":{"sync":{"prune":true,"revision":"`+commit+`"}}}`)
+	w.awaitSynced(t, name, commit)
 	gone(t, w.alpha, ns, "d", &corev1.ConfigMap{})
 	if err := holds("2")(get(t, w.alpha, ns, "c", &corev1.ConfigMap{})); err != nil {
 		t.Error(err)
@@ -192,10 +195,11 @@ func TestManual(t *testing.T) {
 func TestIgnoreDifferences(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("ignore")
 	ns := w.alpha.namespace(t, "ignore")
 	r := w.repo(t, "ignore", tree{"app/web.yaml": deployment("web", 2)})
-	w.create(t, application("ignore", "app", "  ignoreDifferences:\n    - {group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}\n"), vars{"REPO": r.url, "NS": ns})
-	w.awaitSynced(t, "ignore", "")
+	w.create(t, application(app, "app", "  ignoreDifferences:\n    - {group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}\n"), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
 	w.alpha.patch(t, &appsv1.Deployment{}, ns, "web", `{"spec":{"replicas":5}}`)
 	w.alpha.patch(t, &appsv1.Deployment{}, ns, "web", `{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"registry.example/web:by-hand"}]}}}}`)
 	d := await(t, w.alpha.client, &appsv1.DeploymentList{}, ns, "web", func(d *appsv1.Deployment) error {
@@ -207,7 +211,7 @@ func TestIgnoreDifferences(t *testing.T) {
 	if *d.Spec.Replicas != 5 {
 		t.Errorf("the ignored field was undone: %d replicas", *d.Spec.Replicas)
 	}
-	w.awaitSynced(t, "ignore", "")
+	w.awaitSynced(t, app, "")
 }
 
 // TestCreateNamespace makes the target namespace, with its metadata, and not
@@ -244,6 +248,7 @@ func annotated(manifest string, annotations ...string) string {
 func TestWaves(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("waves")
 	ns := w.alpha.namespace(t, "waves")
 	// Nothing schedules onto a node that does not exist: it progresses for ever.
 	stuck := strings.Replace(deployment("first", 1), "    spec:\n", "    spec:\n      nodeSelector: {nowhere: \"true\"}\n", 1)
@@ -252,8 +257,8 @@ func TestWaves(t *testing.T) {
 		"app/first.yaml": stuck,
 		"app/last.yaml":  annotated(configMap("last", "1"), "sync-wave", "5"),
 	})
-	w.create(t, application("waves", "app", ""), vars{"REPO": r.url, "NS": ns})
-	w.awaitApp(t, "waves", func(app *v1alpha1.Application) error {
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitApp(t, app, func(app *v1alpha1.Application) error {
 		op := app.Status.OperationState
 		if op == nil || op.Phase != "Running" || !strings.Contains(op.Message, "waiting for") {
 			return errors.New("no operation waits")
@@ -266,7 +271,7 @@ func TestWaves(t *testing.T) {
 		t.Error("the last wave did not wait")
 	}
 
-	w.awaitSynced(t, "waves", r.push(t, tree{"app/first.yaml": deployment("first", 1)})) // a newer commit replaces the one that waits
+	w.awaitSynced(t, app, r.push(t, tree{"app/first.yaml": deployment("first", 1)})) // a newer commit replaces the one that waits
 	first, last := get(t, w.alpha, ns, "first", &appsv1.Deployment{}), get(t, w.alpha, ns, "last", &corev1.ConfigMap{})
 	if first.Status.AvailableReplicas != 1 || last.CreationTimestamp.Before(&first.CreationTimestamp) {
 		t.Errorf("the waves are not in order: %d available", first.Status.AvailableReplicas)
@@ -277,11 +282,11 @@ func TestWaves(t *testing.T) {
 func appears(t *testing.T, c *cluster, ns, name string, within time.Duration) bool {
 	t.Helper()
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		found, err := exists(t.Context(), c.client, &corev1.ConfigMapList{}, ns, name)
+		found, _, err := listOne[*corev1.ConfigMap](t.Context(), c.client, &corev1.ConfigMapList{}, ns, name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found {
+		if found != nil {
 			return true
 		}
 	}
@@ -308,14 +313,15 @@ spec:
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	name := unique("hooks")
 	ns := w.alpha.namespace(t, "hooks")
 	r := w.repo(t, "hooks", tree{
 		"app/c.yaml":      configMap("c", "1"),
 		"app/before.yaml": annotated(job("before", "Never"), "hook", "PreSync"),
 		"app/after.yaml":  annotated(job("after", "Never"), "hook", "PostSync", "hook-delete-policy", "HookSucceeded"),
 	})
-	w.create(t, application("hooks", "app", ""), vars{"REPO": r.url, "NS": ns})
-	app := w.awaitSynced(t, "hooks", "")
+	w.create(t, application(name, "app", ""), vars{"REPO": r.url, "NS": ns})
+	app := w.awaitSynced(t, name, "")
 	checkHooks(t, app)
 	before := get(t, w.alpha, ns, "before", &batchv1.Job{})
 	if before.Status.Succeeded != 1 {
@@ -328,7 +334,7 @@ func TestHooks(t *testing.T) {
 		}
 	}
 
-	w.awaitSynced(t, "hooks", r.push(t, tree{"app/c.yaml": configMap("c", "2")}))
+	w.awaitSynced(t, name, r.push(t, tree{"app/c.yaml": configMap("c", "2")}))
 	again := get(t, w.alpha, ns, "before", &batchv1.Job{})
 	if again.UID == before.UID {
 		t.Error("the PreSync Job was not run again")
@@ -355,8 +361,9 @@ func checkHooks(t *testing.T, app *v1alpha1.Application) {
 func TestDefinition(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	name := unique("crd")
 	ns := w.alpha.namespace(t, "crd")
-	group := unique("crd") + ".example.com"
+	group := name + ".example.com"
 	r := w.repo(t, "crd", tree{
 		"app/a-instance.yaml": "apiVersion: " + group + "/v1\nkind: Boat\nmetadata: {name: ketch}\nspec: {masts: 2}\n",
 		"app/z-crd.yaml": `apiVersion: apiextensions.k8s.io/v1
@@ -373,8 +380,8 @@ spec:
       schema:
         openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {masts: {type: integer}}}}}
 `})
-	w.create(t, application("crd", "app", ""), vars{"REPO": r.url, "NS": ns})
-	app := w.awaitSynced(t, "crd", "")
+	w.create(t, application(name, "app", ""), vars{"REPO": r.url, "NS": ns})
+	app := w.awaitSynced(t, name, "")
 	if op := app.Status.OperationState; op.RetryCount != 0 {
 		t.Errorf("it took %d retries", op.RetryCount)
 	}
@@ -396,6 +403,7 @@ spec:
 func TestProject(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	good, kind, destination := unique("project-good"), unique("project-kind"), unique("project-destination")
 	ns, other := w.alpha.namespace(t, "project"), w.alpha.namespace(t, "project-other")
 	project := unique("team")
 	r := w.repo(t, "project", tree{"app/c.yaml": configMap("c", "1"), "kind/c.yaml": configMap("k", "1"), "kind/s.yaml": service("s")})
@@ -411,11 +419,11 @@ spec:
 	in := func(name, path string) string {
 		return strings.Replace(application(name, path, "    retry: {limit: 0}\n"), "project: default", "project: "+project, 1)
 	}
-	w.create(t, in("project-good", "app"), v)
-	w.create(t, in("project-kind", "kind"), v)
-	w.create(t, in("project-destination", "app"), vars{"REPO": r.url, "NS": other})
-	w.awaitSynced(t, "project-good", "")
-	app := w.awaitApp(t, "project-kind", func(app *v1alpha1.Application) error {
+	w.create(t, in(good, "app"), v)
+	w.create(t, in(kind, "kind"), v)
+	w.create(t, in(destination, "app"), vars{"REPO": r.url, "NS": other})
+	w.awaitSynced(t, good, "")
+	app := w.awaitApp(t, kind, func(app *v1alpha1.Application) error {
 		for _, c := range app.Status.Conditions {
 			if containsAll(c.Message, []string{"Service", project, "spec.namespaceResourceBlacklist[0]"}) {
 				return nil
@@ -426,12 +434,12 @@ spec:
 	if app.Status.Sync.Status == "Synced" {
 		t.Error("an Application with a kind that is denied says Synced")
 	}
-	w.awaitCondition(t, "project-destination", "InvalidSpecError", project)
+	w.awaitCondition(t, destination, "InvalidSpecError", project)
 	gone(t, w.alpha, ns, "s", &corev1.Service{})
 	gone(t, w.alpha, other, "c", &corev1.ConfigMap{})
 
 	w.hub.patch(t, &v1alpha1.AppProject{}, controlNamespace, project, `{"spec":{"namespaceResourceBlacklist":null}}`) // allowed now
-	w.awaitState(t, "project-kind", "Synced", "Healthy")
+	w.awaitState(t, kind, "Synced", "Healthy")
 }
 
 // TestGenerators makes Applications of a list and of a matrix of Git folders

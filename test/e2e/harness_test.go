@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,68 +135,97 @@ func object(t *testing.T, doc string) *unstructured.Unstructured {
 // to say is the failure.
 func await[T client.Object](t *testing.T, c client.WithWatch, list client.ObjectList, namespace, name string, ok func(T) error) T {
 	t.Helper()
-	return awaitFor(t, patience, c, list, namespace, name, ok)
-}
-
-func awaitFor[T client.Object](t *testing.T, limit time.Duration, c client.WithWatch, list client.ObjectList, namespace, name string, ok func(T) error) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var last T
-	problem := errors.New("never seen")
+	a := &awaited[T]{client: c, list: list, namespace: namespace, name: name, ok: ok}
 	for ctx.Err() == nil {
-		// Deleted objects are not in the first events of a watch: ask.
-		found, err := exists(ctx, c, list, namespace, name)
-		if err == nil && !found {
-			var none T
-			if problem = ok(none); problem == nil {
-				return none
-			}
+		if err := a.round(ctx); err != nil {
+			a.problem = err
+			time.Sleep(100 * time.Millisecond) // the server may be busy
 		}
-		w, err := c.Watch(ctx, list.DeepCopyObject().(client.ObjectList), client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
-		if err != nil {
-			problem = err
-			continue
+		if a.problem == nil {
+			return a.last
 		}
-		for ev := range w.ResultChan() {
-			obj, is := ev.Object.(T)
-			if !is {
-				break // an error event: watch anew
-			}
-			if ev.Type == watch.Deleted {
-				var none T
-				obj = none
-			}
-			last = obj
-			if problem = ok(obj); problem == nil {
-				w.Stop()
-				return obj
-			}
-		}
-		w.Stop()
 	}
-	t.Fatalf("%s/%s: not within %s: %v%s", namespace, name, limit, problem, describe(last))
-	return last
+	t.Fatalf("%s/%s: not within %s: %v%s", namespace, name, patience, a.problem, describe(a.last))
+	return a.last
 }
 
-func exists(ctx context.Context, c client.Client, list client.ObjectList, namespace, name string) (bool, error) {
-	l, ok := list.DeepCopyObject().(client.ObjectList)
-	if !ok {
-		return false, errors.New("not a list")
-	}
-	err := c.List(ctx, l, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name})
+// awaited is one object that is waited for.
+type awaited[T client.Object] struct {
+	client          client.WithWatch
+	list            client.ObjectList
+	namespace, name string
+	ok              func(T) error
+	last            T
+	// problem is what ok had to say of last.
+	problem error
+}
+
+// round looks at the object and then watches it, until ok is content or the
+// watch ends.
+func (a *awaited[T]) round(ctx context.Context) error {
+	found, version, err := listOne[T](ctx, a.client, a.list, a.namespace, a.name)
 	if err != nil {
-		return false, fmt.Errorf("list: %w", err)
+		return err
 	}
-	raw, err := json.Marshal(l)
+	if a.see(found) {
+		return nil
+	}
+	list, is := a.list.DeepCopyObject().(client.ObjectList)
+	if !is {
+		return errors.New("not a list")
+	}
+	w, err := a.client.Watch(ctx, list, &client.ListOptions{Namespace: a.namespace, Raw: &metav1.ListOptions{
+		ResourceVersion: version, FieldSelector: "metadata.name=" + a.name}})
 	if err != nil {
-		return false, fmt.Errorf("encode: %w", err)
+		return fmt.Errorf("watch: %w", err)
 	}
-	var items struct {
-		Items []json.RawMessage `json:"items"`
+	defer w.Stop()
+	for ev := range w.ResultChan() {
+		obj, is := ev.Object.(T)
+		if !is {
+			return nil // an error event: look anew
+		}
+		if ev.Type == watch.Deleted {
+			var none T
+			obj = none
+		}
+		if a.see(obj) {
+			return nil
+		}
 	}
-	err = json.Unmarshal(raw, &items)
-	return len(items.Items) > 0, err
+	return nil
+}
+
+func (a *awaited[T]) see(obj T) bool {
+	a.last = obj
+	a.problem = a.ok(obj)
+	return a.problem == nil
+}
+
+// listOne returns an object, or nil when there is none, and the version of the list.
+func listOne[T client.Object](ctx context.Context, c client.Client, list client.ObjectList, namespace, name string) (T, string, error) {
+	var none T
+	l, is := list.DeepCopyObject().(client.ObjectList)
+	if !is {
+		return none, "", errors.New("not a list")
+	}
+	if err := c.List(ctx, l, client.InNamespace(namespace), client.MatchingFields{"metadata.name": name}); err != nil {
+		return none, "", fmt.Errorf("list: %w", err)
+	}
+	items, err := meta.ExtractList(l)
+	if err != nil {
+		return none, "", fmt.Errorf("read the list: %w", err)
+	}
+	if len(items) == 0 {
+		return none, l.GetResourceVersion(), nil
+	}
+	obj, is := items[0].(T)
+	if !is {
+		return none, "", fmt.Errorf("the list holds %T", items[0])
+	}
+	return obj, l.GetResourceVersion(), nil
 }
 
 // describe shows an object's status, to explain a failure.

@@ -24,10 +24,11 @@ const (
 // TestSelfHeal edits and deletes live objects by hand; each is put back.
 func TestSelfHeal(t *testing.T) {
 	w := start(t) // not parallel: the times mean something
+	app := unique("heal")
 	ns := w.alpha.namespace(t, "heal")
 	r := w.repo(t, "heal", tree{"app/web.yaml": deployment("web", 2) + "---\n" + service("web")})
-	w.create(t, application("heal", "app", ""), vars{"REPO": r.url, "NS": ns})
-	w.awaitSynced(t, "heal", "")
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
 
 	t.Run("scaled by hand", func(t *testing.T) {
 		before := counter(t, w.addr, "rutter_objects_healed_total")
@@ -55,7 +56,7 @@ func TestSelfHeal(t *testing.T) {
 			return isNew(s, old.UID)
 		})
 		t.Logf("a deleted Service is back after %s", time.Since(begun).Round(time.Millisecond))
-		w.awaitSynced(t, "heal", "")
+		w.awaitSynced(t, app, "")
 	})
 }
 

@@ -50,6 +50,7 @@ spec:
 func TestJourney(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	plain, overlaid, charted := unique("journey-plain"), unique("journey-overlay"), unique("journey-chart")
 	ns := w.alpha.namespace(t, "journey")
 	r := w.repo(t, "journey", tree{
 		"plain/web.yaml":                         deployment("plain", 2) + "---\n" + service("plain"),
@@ -65,11 +66,11 @@ func TestJourney(t *testing.T) {
 		"charts/shop/templates/tests/check.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: check, annotations: {helm.sh/hook: test}}\nspec: {containers: [{name: c, image: x}]}\n",
 	})
 	v := vars{"REPO": r.url, "NS": ns}
-	w.create(t, application("journey-plain", "plain", ""), v)
-	w.create(t, application("journey-overlay", "web/overlays/prod", ""), v)
+	w.create(t, application(plain, "plain", ""), v)
+	w.create(t, application(overlaid, "web/overlays/prod", ""), v)
 	w.create(t, `apiVersion: argoproj.io/v1alpha1
 kind: Application
-metadata: {name: journey-chart}
+metadata: {name: "${NAME}"}
 spec:
   project: default
   source:
@@ -81,9 +82,9 @@ spec:
       parameters: [{name: replicas, value: "4"}]
   destination: {name: alpha, namespace: ${NS}}
   syncPolicy: {automated: {}}
-`, v)
+`, vars{"REPO": r.url, "NS": ns, "NAME": charted})
 	head := r.git(t, "rev-parse", "HEAD")
-	for _, name := range []string{"journey-plain", "journey-overlay", "journey-chart"} {
+	for _, name := range []string{plain, overlaid, charted} {
 		app := w.awaitSynced(t, name, head)
 		if len(app.Status.Conditions) > 0 {
 			t.Errorf("%s shows conditions: %+v", name, app.Status.Conditions)
@@ -97,7 +98,7 @@ spec:
 	if got := get(t, w.alpha, ns, "plain", &corev1.ConfigMap{}).Data["value"]; got != "one" {
 		t.Errorf("the ConfigMap holds %q", got)
 	}
-	checkStatus(t, w, "journey-plain", vars{"REPO": r.url, "NS": ns, "COMMIT": head})
+	checkStatus(t, w, plain, vars{"REPO": r.url, "NS": ns, "COMMIT": head})
 }
 
 // checkShop looks for a value of each layer: chart, environment, cluster, parameter.

@@ -41,6 +41,7 @@ func TestKill(t *testing.T) {
 	}
 	r := w.repo(t, "kill", files)
 	big, small := w.alpha.namespace(t, "kill-big"), w.alpha.namespace(t, "kill-small")
+	bigApp, smallApp := unique("kill-big"), unique("kill-small")
 	control := &world{hub: w.alpha, alpha: w.alpha}
 	data := t.TempDir()
 	slow, err := local.NewProxy(t.Context(), w.alpha.rest)
@@ -50,12 +51,12 @@ func TestKill(t *testing.T) {
 	t.Cleanup(slow.Close)
 
 	first := startProcess(t, slow.RESTConfig(w.alpha.rest), data)
-	control.create(t, inCluster("kill-small", "small"), vars{"REPO": r.url, "NS": small})
-	control.awaitSynced(t, "kill-small", "")
+	control.create(t, inCluster(smallApp, "small"), vars{"REPO": r.url, "NS": small})
+	control.awaitSynced(t, smallApp, "")
 	smallBefore := versions(t, w.alpha, small)
 
 	slow.SetDelay(10 * time.Millisecond)
-	control.create(t, inCluster("kill-big", "big"), vars{"REPO": r.url, "NS": big})
+	control.create(t, inCluster(bigApp, "big"), vars{"REPO": r.url, "NS": big})
 	testenv.Eventually(t, patience, func() error {
 		if n := len(versions(t, w.alpha, big)); n < killAfter {
 			return fmt.Errorf("%d objects are there", n)
@@ -72,9 +73,9 @@ func TestKill(t *testing.T) {
 
 	second := startProcess(t, w.alpha.rest, data)
 	begun := time.Now()
-	control.awaitSynced(t, "kill-big", "")
+	control.awaitSynced(t, bigApp, "")
 	t.Logf("all Synced %s after the new start", time.Since(begun).Round(time.Millisecond))
-	control.awaitSynced(t, "kill-small", "")
+	control.awaitSynced(t, smallApp, "")
 	after := versions(t, w.alpha, big)
 	if len(after) != killObjects {
 		t.Errorf("%d objects are there, wanted %d", len(after), killObjects)
@@ -88,28 +89,28 @@ func TestKill(t *testing.T) {
 		t.Errorf("%v objects were removed", n)
 	}
 	second.kill(t)
-	restartBlind(t, control, r, big)
+	restartBlind(t, control, r, big, bigApp, smallApp)
 }
 
 // restartBlind starts a controller that has lost its mirrors and renders while
 // the repository is away: it knows nothing, says so, and touches nothing.
-func restartBlind(t *testing.T, control *world, r *repo, ns string) {
+func restartBlind(t *testing.T, control *world, r *repo, ns, bigApp, smallApp string) {
 	t.Helper()
 	before := versions(t, control.alpha, ns)
 	if err := os.Rename(r.bare, r.bare+".away"); err != nil {
 		t.Fatal(err)
 	}
 	p := startProcess(t, control.alpha.rest, t.TempDir())
-	control.unknown(t, "kill-big", r.url)
-	control.unknown(t, "kill-small", r.url)
+	control.unknown(t, bigApp, r.url)
+	control.unknown(t, smallApp, r.url)
 	unchanged(t, before, versions(t, control.alpha, ns))
 
 	if err := os.Rename(r.bare+".away", r.bare); err != nil {
 		t.Fatal(err)
 	}
 	pushed(t, p.addr, r.url)
-	control.awaitSynced(t, "kill-big", "")
-	control.awaitSynced(t, "kill-small", "")
+	control.awaitSynced(t, bigApp, "")
+	control.awaitSynced(t, smallApp, "")
 	unchanged(t, before, versions(t, control.alpha, ns))
 	for _, name := range []string{"rutter_objects_applied_total", "rutter_objects_removed_total"} {
 		if n := counter(t, p.addr, name); n != 0 {

@@ -15,23 +15,24 @@ import (
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	pruning, reporting := unique("prune-on"), unique("prune-off")
 	on, off := w.alpha.namespace(t, "prune-on"), w.alpha.namespace(t, "prune-off")
 	r := w.repo(t, "prune", tree{"app/keep.yaml": configMap("keep", "1"), "app/drop.yaml": configMap("drop", "1") + "---\n" + service("drop")})
-	w.create(t, application("prune-on", "app", ""), vars{"REPO": r.url, "NS": on})
+	w.create(t, application(pruning, "app", ""), vars{"REPO": r.url, "NS": on})
 	w.create(t, `apiVersion: argoproj.io/v1alpha1
 kind: Application
-metadata: {name: prune-off}
+metadata: {name: "${NAME}"}
 spec:
   project: default
   source: {repoURL: "${REPO}", path: app}
   destination: {name: alpha, namespace: "${NS}"}
   syncPolicy: {automated: {selfHeal: true}}
-`, vars{"REPO": r.url, "NS": off})
-	w.awaitSynced(t, "prune-on", "")
-	w.awaitSynced(t, "prune-off", "")
+`, vars{"REPO": r.url, "NS": off, "NAME": reporting})
+	w.awaitSynced(t, pruning, "")
+	w.awaitSynced(t, reporting, "")
 
 	head := r.push(t, tree{"app/drop.yaml": ""})
-	app := w.awaitSynced(t, "prune-on", head)
+	app := w.awaitSynced(t, pruning, head)
 	if n := len(app.Status.Resources); n != 1 {
 		t.Errorf("prune-on still lists %d resources", n)
 	}
@@ -39,7 +40,7 @@ spec:
 	gone(t, w.alpha, on, "drop", &corev1.Service{})
 	get(t, w.alpha, on, "keep", &corev1.ConfigMap{})
 
-	app = w.awaitApp(t, "prune-off", func(app *v1alpha1.Application) error { return onlyReported(app, head) })
+	app = w.awaitApp(t, reporting, func(app *v1alpha1.Application) error { return onlyReported(app, head) })
 	get(t, w.alpha, off, "drop", &corev1.ConfigMap{})
 	get(t, w.alpha, off, "drop", &corev1.Service{})
 	if len(app.Status.Conditions) > 0 {
@@ -54,7 +55,7 @@ spec:
 		}
 		return nil
 	})
-	w.awaitApp(t, "prune-off", func(app *v1alpha1.Application) error { return onlyReported(app, head) })
+	w.awaitApp(t, reporting, func(app *v1alpha1.Application) error { return onlyReported(app, head) })
 	get(t, w.alpha, off, "drop", &corev1.ConfigMap{})
 }
 

@@ -76,6 +76,7 @@ func TestSetSourceGone(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	w := start(t)
+	app := unique("login")
 	ns := w.alpha.namespace(t, "login")
 	dir := t.TempDir()
 	server, err := gitserver.Start(t.Context(), gitserver.Options{Dir: dir, Users: map[string]string{"bot": "s3cret-right"}})
@@ -86,15 +87,15 @@ func TestCredentials(t *testing.T) {
 	src := w.repo(t, "login", tree{"app/c.yaml": configMap("c", "1")})
 	src.git(t, "push", "--quiet", initBare(t, dir+"/team/private.git"), "HEAD:refs/heads/main")
 	url := server.URL() + "/team/private.git"
-	w.create(t, application("login", "app", ""), vars{"REPO": url, "NS": ns})
-	w.awaitApp(t, "login", func(app *v1alpha1.Application) error {
+	w.create(t, application(app, "app", ""), vars{"REPO": url, "NS": ns})
+	w.awaitApp(t, app, func(app *v1alpha1.Application) error {
 		if len(app.Status.Conditions) == 0 || !strings.Contains(app.Status.Conditions[0].Message, url) {
 			return errors.New("no condition names the repository")
 		}
 		return inState(app, "Unknown", "Unknown")
 	})
 
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controlNamespace, Name: unique("login"),
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controlNamespace, Name: app,
 		Labels: map[string]string{"argocd.argoproj.io/secret-type": "repo-creds"}},
 		StringData: map[string]string{"type": "git", "url": server.URL() + "/team", "username": "bot", "password": "s3cret-wrong"}}
 	if err := w.hub.client.Create(t.Context(), secret); err != nil {
@@ -103,8 +104,8 @@ func TestCredentials(t *testing.T) {
 	t.Cleanup(func() {
 		w.discard(object(t, "{apiVersion: v1, kind: Secret, metadata: {name: "+secret.Name+", namespace: "+controlNamespace+"}}"))
 	})
-	w.editApp(t, "login", `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}`)
-	w.awaitApp(t, "login", func(app *v1alpha1.Application) error {
+	w.editApp(t, app, `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"hard"}}}`)
+	w.awaitApp(t, app, func(app *v1alpha1.Application) error {
 		for _, c := range app.Status.Conditions {
 			if strings.Contains(c.Message, "s3cret") {
 				t.Errorf("a condition shows the password: %s", c.Message)
@@ -116,8 +117,8 @@ func TestCredentials(t *testing.T) {
 		return nil
 	})
 	w.hub.patch(t, &corev1.Secret{}, controlNamespace, secret.Name, `{"stringData":{"password":"s3cret-right"}}`)
-	w.awaitSynced(t, "login", "")
-	w.awaitNoConditions(t, "login")
+	w.awaitSynced(t, app, "")
+	w.awaitNoConditions(t, app)
 }
 
 func initBare(t *testing.T, dir string) string {
@@ -132,28 +133,29 @@ func initBare(t *testing.T, dir string) string {
 // overwrite each other without end.
 func TestShared(t *testing.T) {
 	w := start(t) // not parallel: it counts what is sent
+	first, second := unique("shared-a"), unique("shared-b")
 	ns := w.alpha.namespace(t, "shared")
 	r := w.repo(t, "shared", tree{"a/c.yaml": configMap("both", "a"), "b/c.yaml": configMap("both", "b")})
 	v := vars{"REPO": r.url, "NS": ns}
-	w.create(t, application("shared-a", "a", ""), v)
-	w.awaitSynced(t, "shared-a", "")
-	w.create(t, application("shared-b", "b", ""), v)
-	w.awaitApp(t, "shared-b", func(app *v1alpha1.Application) error {
+	w.create(t, application(first, "a", ""), v)
+	w.awaitSynced(t, first, "")
+	w.create(t, application(second, "b", ""), v)
+	w.awaitApp(t, second, func(app *v1alpha1.Application) error {
 		if app.Status.OperationState == nil || app.Status.OperationState.Phase == "Running" {
 			return errors.New("has not been tried")
 		}
 		return nil
 	})
-	w.awaitApp(t, "shared-a", func(app *v1alpha1.Application) error { return sharedWith(app, "shared-b") })
+	w.awaitApp(t, first, func(app *v1alpha1.Application) error { return sharedWith(app, second) })
 	before := counter(t, w.addr, "rutter_objects_applied_total")
 	time.Sleep(3 * time.Second) // nothing may happen
 	if n := counter(t, w.addr, "rutter_objects_applied_total") - before; n > 1 {
 		t.Errorf("%v writes within 3 s of an object that two Applications declare", n)
 	}
-	if err := w.hub.client.Delete(t.Context(), get(t, w.hub, controlNamespace, "shared-b", &v1alpha1.Application{})); err != nil {
+	if err := w.hub.client.Delete(t.Context(), get(t, w.hub, controlNamespace, second, &v1alpha1.Application{})); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitSynced(t, "shared-a", "")
+	w.awaitSynced(t, first, "")
 	if err := holds("a")(get(t, w.alpha, ns, "both", &corev1.ConfigMap{})); err != nil {
 		t.Error(err)
 	}
@@ -215,7 +217,7 @@ func TestDeclarations(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			name := "mistake-" + tt.name
+			name := unique("mistake-" + tt.name)
 			w.create(t, strings.Replace(application(name, tt.path, ""), tt.old, tt.new, 1), vars{"REPO": r.url, "NS": ns})
 			app := w.awaitApp(t, name, func(app *v1alpha1.Application) error {
 				for _, c := range app.Status.Conditions {

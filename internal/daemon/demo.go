@@ -60,9 +60,12 @@ type demo struct {
 	members map[string]*local.Cluster
 	git     *gitserver.Server
 	secret  string // of the webhook
-	client  client.WithWatch
-	servers map[string]string // API server → cluster name
-	webhook chan string       // address, once known
+	// temporary says that the clusters remove their data themselves, even when this
+	// process is killed.
+	temporary bool
+	client    client.WithWatch
+	servers   map[string]string // API server → cluster name
+	webhook   chan string       // address, once known
 }
 
 // Demo runs a fleet on this machine until ctx ends or all is Synced.
@@ -73,6 +76,7 @@ func Demo(ctx context.Context, cfg DemoConfig) (err error) {
 		if d.dir, err = os.MkdirTemp("", "rutter-demo-"); err != nil {
 			return fmt.Errorf("make the demo's folder: %w", err)
 		}
+		d.temporary = true
 		defer os.RemoveAll(d.dir)
 	}
 	if cfg.Timeout > 0 {
@@ -116,12 +120,12 @@ func (d *demo) start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	clusters := make([]*local.Cluster, len(members)+1)
 	g.Go(func() (err error) {
-		clusters[0], err = local.Start(context.WithoutCancel(ctx), local.Options{Name: "controlplane", Dir: filepath.Join(d.dir, "controlplane"), Shape: local.Hub})
+		clusters[0], err = local.Start(context.WithoutCancel(ctx), local.Options{Name: "controlplane", Dir: filepath.Join(d.dir, "controlplane"), Shape: local.Hub, Ephemeral: d.temporary})
 		return err
 	})
 	for i, m := range members {
 		g.Go(func() (err error) {
-			clusters[i+1], err = local.Start(context.WithoutCancel(ctx), local.Options{Name: m.name, Dir: filepath.Join(d.dir, m.name), Shape: local.Full})
+			clusters[i+1], err = local.Start(context.WithoutCancel(ctx), local.Options{Name: m.name, Dir: filepath.Join(d.dir, m.name), Shape: local.Full, Ephemeral: d.temporary})
 			return err
 		})
 	}

@@ -234,3 +234,74 @@ func TestDeclarations(t *testing.T) {
 		})
 	}
 }
+
+// TestEmpty empties a folder in Git, and then removes it: neither deletes what
+// is live, and allowEmpty is what it takes.
+func TestEmpty(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	app := unique("empty")
+	ns := w.alpha.namespace(t, "empty")
+	r := w.repo(t, "empty", tree{"app/c.yaml": configMap("c", "1"), "app/README.md": "a folder\n"})
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
+	uid := uidOf(t, w.alpha, ns)
+
+	r.push(t, tree{"app/c.yaml": ""})
+	w.awaitCondition(t, app, "SyncError", "allowEmpty")
+	w.awaitState(t, app, "OutOfSync", "Healthy")
+	if uidOf(t, w.alpha, ns) != uid {
+		t.Error("the object was replaced when the folder became empty")
+	}
+	r.push(t, tree{"app/README.md": ""})
+	w.unknown(t, app, "app")
+	if uidOf(t, w.alpha, ns) != uid {
+		t.Error("the object was replaced when the folder went")
+	}
+	commit := r.push(t, tree{"app/README.md": "empty on purpose\n"})
+	w.editApp(t, app, `{"spec":{"syncPolicy":{"automated":{"allowEmpty":true}}}}`)
+	gone(t, w.alpha, ns, "c", &corev1.ConfigMap{})
+	w.awaitSynced(t, app, commit)
+}
+
+// TestClusterLogin takes the right of a member's login away and gives it back.
+func TestClusterLogin(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	member := unique("rotated")
+	w.member(t, member, nil)
+	ns := w.alpha.namespace(t, member)
+	r := w.repo(t, member, tree{"app/c.yaml": configMap("c", "1")})
+	w.create(t, strings.Replace(application(member, "app", ""), "name: alpha", "name: "+member, 1), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, member, "")
+	uid := uidOf(t, w.alpha, ns)
+
+	secret := w.secretOf(t, member)
+	good := string(secret.Data["config"])
+	setConfig := func(config string) {
+		w.hub.patch(t, &corev1.Secret{}, controlNamespace, secret.Name, fmt.Sprintf(`{"stringData":{"config":%q}}`, config))
+	}
+	setConfig(`{"bearerToken":"s3cret-token","tlsClientConfig":{"insecure":true}}`)
+	commit := r.push(t, tree{"app/c.yaml": configMap("c", "2")})
+	app := w.awaitApp(t, member, func(app *v1alpha1.Application) error {
+		if len(app.Status.Conditions) == 0 || app.Status.Sync.Status == "Synced" {
+			return errors.New("shows no problem")
+		}
+		return nil
+	})
+	for _, c := range app.Status.Conditions {
+		t.Logf("%s: %s", c.Type, c.Message)
+		if strings.Contains(c.Message, "s3cret") {
+			t.Error("a condition shows the token")
+		}
+	}
+	if uidOf(t, w.alpha, ns) != uid {
+		t.Error("the object was replaced")
+	}
+	setConfig(good)
+	w.awaitSynced(t, member, commit)
+	w.awaitNoConditions(t, member)
+	if err := holds("2")(get(t, w.alpha, ns, "c", &corev1.ConfigMap{})); err != nil || uidOf(t, w.alpha, ns) != uid {
+		t.Errorf("after the login is back: %v", err)
+	}
+}

@@ -175,7 +175,7 @@ func (c *child) pushed(ctx context.Context, repo string) error {
 	if err != nil {
 		return fmt.Errorf("build the webhook: %w", err)
 	}
-	req.Header.Set("X-GitHub-Event", "push")
+	req.Header.Set("X-Github-Event", "push")
 	_, err = c.do(req)
 	return err
 }

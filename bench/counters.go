@@ -11,7 +11,7 @@ import (
 )
 
 // counters are everything that is counted, at one moment.
-type counters struct {
+type counters struct { //nolint:recvcheck // it decodes itself and is copied everywhere else
 	// machine is the processor time of the whole machine, own that of this process.
 	machine, own   float64
 	at             time.Time

@@ -76,7 +76,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
 	fs.DurationVar(&opts.timeout, "timeout", 30*time.Minute, "give up after this time")
 	if err := fs.Parse(args); err != nil {
-		return opts, err //nolint:wrapcheck // the flag package says it all
+		return opts, err
 	}
 	if fs.NArg() > 0 {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))

@@ -96,7 +96,7 @@ const columns = "%-20s %9s %8s %10s %8s %8s %7s %7s %7s %7s %8s %8s  %s\n"
 
 func (p *printer) print(r row) error {
 	if p.json {
-		return json.NewEncoder(p.w).Encode(r) //nolint:wrapcheck // show says what failed
+		return json.NewEncoder(p.w).Encode(r)
 	}
 	var out strings.Builder
 	if !p.begun {
@@ -118,7 +118,7 @@ func (p *printer) print(r row) error {
 		fmt.Fprintf(&out, "%20s %s\n", "", fmt.Sprintf("%.2f times the loop of one changed object and two status writes each", r.ChangeRatio))
 	}
 	_, err := io.WriteString(p.w, out.String())
-	return err //nolint:wrapcheck // show says what failed
+	return err
 }
 
 // requests lists what was sent, most first.

@@ -329,7 +329,7 @@ func TestKubectl(t *testing.T) {
 	env := testenv.Hub(t)
 	for _, command := range [][]string{{path, "kubectl"}, {kubectl}} {
 		run := func(args ...string) (string, error) {
-			args = append(command[1:len(command):len(command)], append(args, "--kubeconfig", env.Kubeconfig)...)
+			args = append(command[1:len(command):len(command)], append(args, "--kubeconfig", env.Kubeconfig)...) //nolint:gocritic // a copy for this child
 			out, err := exec.CommandContext(t.Context(), command[0], args...).CombinedOutput()
 			return strings.TrimSpace(string(out)), err
 		}

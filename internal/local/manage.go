@@ -126,8 +126,7 @@ func List(root string) ([]Managed, error) {
 
 // Delete stops a managed cluster and removes its data.
 func Delete(ctx context.Context, root, name string) error {
-	m, err := read(root, name)
-	if err != nil {
+	if _, err := read(root, name); err != nil {
 		return err
 	}
 	unlock, err := lock(root)
@@ -135,7 +134,7 @@ func Delete(ctx context.Context, root, name string) error {
 		return err
 	}
 	defer unlock()
-	if m, err = read(root, name); err != nil {
+	if m, err := read(root, name); err != nil {
 		return err
 	}
 	if m.Running {

@@ -12,7 +12,7 @@ func TestKubectlArgs(t *testing.T) {
 	for _, tc := range []struct{ give, want string }{
 		{"/usr/bin/kubectl get pods", "/usr/bin/kubectl get pods"},
 		{"bin/rutter-localcluster kubectl get pods", "kubectl get pods"},
-		{"kubectl kubectl", "kubectl kubectl"},
+		{"kubectl kubectl", "kubectl kubectl"}, //nolint:dupword // a command line
 		{"bin/rutter-localcluster run --name kubectl", ""},
 		{"rutter-localcluster", ""},
 	} {

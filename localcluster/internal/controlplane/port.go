@@ -42,7 +42,7 @@ func listen(file string) (net.Listener, error) {
 func newPort() (net.Listener, error) {
 	const attempts = 50
 	for range attempts {
-		if l, err := loopback(lowestPort + rand.IntN(highestPort-lowestPort+1)); err == nil { //nolint:gosec // a port is no secret
+		if l, err := loopback(lowestPort + rand.IntN(highestPort-lowestPort+1)); err == nil {
 			return l, nil
 		}
 	}

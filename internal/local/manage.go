@@ -134,7 +134,8 @@ func Delete(ctx context.Context, root, name string) error {
 		return err
 	}
 	defer unlock()
-	if m, err := read(root, name); err != nil {
+	m, err := read(root, name)
+	if err != nil {
 		return err
 	}
 	if m.Running {

@@ -264,7 +264,7 @@ func TestDiesWithParent(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = parent.Wait()
-	testenv.Eventually(t, 15*time.Second, func() error {
+	testenv.Eventually(t, 30*time.Second, func() error {
 		if syscall.Kill(pid, 0) == nil {
 			return rutter.Errorf(rutter.CodeConflict, "process %d goes on", pid)
 		}

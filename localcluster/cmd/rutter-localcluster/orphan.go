@@ -11,9 +11,9 @@ import (
 const hardStop = 8 * time.Second
 
 // awaitOrphan calls stop when the parent has ended, and ends the process if that
-// doesn't. A parent that holds a pipe to standard input is noticed at once;
+// doesn't, after leave. A parent that holds a pipe to standard input is noticed at once;
 // for any other the number of the parent is looked at.
-func awaitOrphan(ctx context.Context, stop func()) {
+func awaitOrphan(ctx context.Context, stop, leave func()) {
 	parent := os.Getppid()
 	ended := make(chan struct{})
 	if isPipe(os.Stdin) {
@@ -35,7 +35,10 @@ func awaitOrphan(ctx context.Context, stop func()) {
 			}
 		}
 		stop()
-		time.AfterFunc(hardStop, func() { os.Exit(1) })
+		time.AfterFunc(hardStop, func() {
+			leave()
+			os.Exit(1)
+		})
 		return
 	}
 }

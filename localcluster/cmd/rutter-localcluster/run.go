@@ -74,7 +74,7 @@ func (f *runFlags) run(ctx context.Context) (err error) {
 	}
 	defer dir.Release()
 	if f.ephemeral {
-		defer func() { err = errors.Join(err, dir.Remove()) }()
+		defer func() { err = errors.Join(err, removeData(dir)) }()
 	}
 	log, err := openLog(f.log)
 	if err != nil {
@@ -86,7 +86,11 @@ func (f *runFlags) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if f.withParent {
-		go awaitOrphan(ctx, func() { cancel(context.Canceled) })
+		go awaitOrphan(ctx, func() { cancel(context.Canceled) }, func() {
+			if f.ephemeral {
+				_ = removeData(dir) // nobody is left to be told
+			}
+		})
 	}
 	go func() {
 		const look = 2 * time.Second
@@ -95,6 +99,20 @@ func (f *runFlags) run(ctx context.Context) (err error) {
 		}
 	}()
 	return controlplane.Run(ctx, f.opts, f.ready)
+}
+
+// removeData removes a temporary cluster's folder. A part that was given up on may
+// write into it once more, so it is tried again for a moment.
+func removeData(dir *datadir.Dir) error {
+	const tries, pause = 20, 50 * time.Millisecond
+	var err error
+	for range tries {
+		if err = dir.Remove(); err == nil {
+			return nil
+		}
+		time.Sleep(pause)
+	}
+	return err
 }
 
 // claim takes the cluster's folder and completes the paths in it.

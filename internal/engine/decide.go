@@ -52,6 +52,9 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 	return verdictOn{request: &auto}
 }
 
+// minRetry keeps a wait that is all but over from becoming a busy loop.
+const minRetry = 50 * time.Millisecond
+
 func (u *state) decideRunning(down bool, now time.Time) verdictOn {
 	if u.op.retryAt.IsZero() {
 		return verdictOn{running: true}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -354,5 +353,3 @@ func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 	u.mu.Unlock()
 	e.wg.Go(func() { e.operate(opCtx, u, c, op, d) })
 }
-
-const minRetry = 50 * time.Millisecond

@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -196,14 +196,18 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 	return nil
 }
 
+// withoutCascade is a copy of app without its cascade finalizers, of whichever form.
+func withoutCascade(app *v1alpha1.Application) *v1alpha1.Application {
+	freed := app.DeepCopy()
+	freed.Finalizers = slices.DeleteFunc(freed.Finalizers, func(f string) bool {
+		return f == finalizer || strings.HasPrefix(f, finalizer+"/")
+	})
+	return freed
+}
+
 // release removes the cascade finalizers.
 func (a *applications) release(ctx context.Context, app *v1alpha1.Application) error {
-	freed := app.DeepCopy()
-	for _, f := range app.Finalizers {
-		if f == finalizer || strings.HasPrefix(f, finalizer+"/") {
-			controllerutil.RemoveFinalizer(freed, f)
-		}
-	}
+	freed := withoutCascade(app)
 	if len(freed.Finalizers) == len(app.Finalizers) {
 		return nil
 	}

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -140,13 +139,7 @@ func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
 	d := app.Spec.Destination
 	_, lookup := s.opts.Clusters.Lookup(rutter.Target{Server: d.Server, Name: d.Name})
 	if c.StripFinalizer || rutter.CodeOf(lookup) == rutter.CodeNotFound {
-		freed := app.DeepCopy()
-		for _, f := range app.Finalizers {
-			if f == finalizer || strings.HasPrefix(f, finalizer+"/") {
-				controllerutil.RemoveFinalizer(freed, f)
-			}
-		}
-		if err := s.client.Patch(ctx, freed, client.MergeFrom(app), setOwner); client.IgnoreNotFound(err) != nil {
+		if err := s.client.Patch(ctx, withoutCascade(app), client.MergeFrom(app), setOwner); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take off its finalizer: %w", err)
 		}
 	}

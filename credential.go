@@ -27,8 +27,28 @@ type RepoCredential struct {
 	ForceHTTPBasicAuth    bool
 	Proxy                 string
 	NoProxy               string
+	// GitHubApp logs in as an installation of a GitHub App; nil means not.
+	GitHubApp *GitHubApp
+	// EnableLFS replaces pointers of Git LFS by the files they stand for.
+	EnableLFS bool
+	// EnableOCI says that a Helm repository is a registry; PlainHTTP speaks HTTP to it.
+	EnableOCI bool
+	PlainHTTP bool
+	// Depth is how many commits of history are fetched; 0 means what is needed.
+	Depth int
 	// Unsupported names fields that were set and that Rutter does not act on yet.
 	Unsupported []string
+}
+
+// GitHubApp is the login of a GitHub App (reference 1.12).
+type GitHubApp struct {
+	ID int64
+	// InstallationID is looked up for the repository's owner when it is 0.
+	InstallationID int64
+	// PrivateKey is PEM.
+	PrivateKey string
+	// BaseURL is the API of a GitHub Enterprise server; empty means github.com.
+	BaseURL string
 }
 
 // RepoTrust is what the operator trusts: lines of known_hosts and a CA bundle

@@ -66,6 +66,10 @@ type Object struct {
 	*unstructured.Unstructured
 
 	Origin Origin
+	// Random are JSON pointers to fields that come out differently each time the
+	// same inputs are rendered, such as a generated password. Their first applied
+	// value is kept.
+	Random []string
 }
 
 // Ref returns the identity of the object.

@@ -17,13 +17,27 @@ type RenderRequest struct {
 	// KubeVersion and APIVersions are the target cluster's, for Helm.
 	KubeVersion string
 	APIVersions []string
+	// Permit says whether the project allows a repository that the source itself
+	// names: a chart's dependency, a remote base, a values file. Nil allows all.
+	Permit func(repo Repo) error
+	// Lookup reads an object of the target cluster for Helm's lookup, as the
+	// tenant; nil means that lookup finds nothing, as in helm template.
+	Lookup Lookup
 }
+
+// Lookup returns one object, or with an empty name the list of them. It returns
+// nil and no error when there is none.
+type Lookup func(ctx context.Context, apiVersion, kind, namespace, name string) (map[string]any, error)
 
 // Renderer turns a source into objects. Identical requests over unchanged
 // inputs are answered from the store without running a tool.
-// Errors: CodeInvalid with file and line where known, CodeNotFound (path), CodeUnsupported.
+// Errors: CodeInvalid with file and line where known, CodeNotFound (path), CodeUnsupported:
+// of the input, and kept until an input changes; CodeUnavailable and CodeForbidden (credentials): passing.
 type Renderer interface {
 	Render(ctx context.Context, req RenderRequest) (RenderResult, error)
+	// Load returns the objects of a digest that an earlier Render returned;
+	// CodeNotFound when they are no longer kept: render again.
+	Load(digest string) (Manifests, error)
 }
 
 // RenderResult is Manifests and whether a tool had to run.
@@ -32,4 +46,63 @@ type RenderResult struct {
 
 	// Cached is true when the store answered.
 	Cached bool
+}
+
+// RenderSettings are what an operator sets for all renders (argocd-cm, reference 1.2 to 1.6).
+// The zero value is the default: all tools on, nothing that runs foreign code.
+type RenderSettings struct {
+	HelmDisabled, KustomizeDisabled, JsonnetDisabled bool
+	// Kustomize are build options by version name; "" is the default.
+	Kustomize map[string]KustomizeBuild
+	// ValuesFileSchemes are the protocols of remote values files; nil means http and https.
+	ValuesFileSchemes []string
+}
+
+// KustomizeBuild are the options of kustomize build that an operator may set.
+type KustomizeBuild struct {
+	// EnableHelm lets kustomizations inflate charts.
+	EnableHelm bool
+	// LoadRestrictorNone lets a kustomization read files above its own folder,
+	// still inside the repository.
+	LoadRestrictorNone bool
+	// LegacyOrder sorts the output by kind.
+	LegacyOrder bool
+}
+
+// Decrypter opens files that SOPS has sealed.
+type Decrypter interface {
+	// Decrypt returns the plaintext of a file; its name tells the format (YAML,
+	// JSON, dotenv, INI, else binary). sealed is false, and plain nil, when the
+	// file holds no envelope. Errors: CodeForbidden when no configured key of the
+	// project opens it, CodeInvalid when it is damaged, CodeUnavailable when a key
+	// service does not answer.
+	Decrypt(ctx context.Context, project, name string, data []byte) (plain []byte, sealed bool, err error)
+	// Generation changes whenever the keys do.
+	Generation() string
+}
+
+// Explanation says how a render came about.
+type Explanation struct {
+	// Tool renders the source, because of Reason.
+	Tool   string
+	Reason string
+	// Values are what set or removed each Helm value, lowest layer first.
+	Values []ValueLayer
+	Inputs []Input
+}
+
+// ValueLayer is one layer that set or removed one Helm value.
+type ValueLayer struct {
+	// Path is the value's, such as image.tag or ports[0].name.
+	Path string
+	// Layer is the kind of layer: chart, dependency, valueFile, values,
+	// valuesObject, parameter, fileParameter.
+	Layer string
+	// File and Line name the place; the file is empty for what the Application itself says.
+	File string
+	Line int
+	// Source is the index of the source that File belongs to.
+	Source  int
+	Value   any
+	Removed bool
 }

@@ -2,7 +2,9 @@ package rutter
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
+	"strings"
 )
 
 // InputKind says what a render read at a path.
@@ -17,6 +19,13 @@ const (
 	InputList InputKind = "list"
 	// InputStat is the existence and type of a path.
 	InputStat InputKind = "stat"
+	// InputRemote is something fetched from elsewhere: a chart that another
+	// depends on, a remote base, a remote values file. Path is Repo.Key and Hash
+	// the revision that was used.
+	InputRemote InputKind = "remote"
+	// InputLive is an object of the target cluster that a template looked up;
+	// Hash is that of its content.
+	InputLive InputKind = "live"
 )
 
 // Input is one recorded input of a render. Source is the index of the source
@@ -37,7 +46,8 @@ type Snapshot interface {
 	fs.ReadFileFS
 	fs.ReadDirFS
 	fs.StatFS
-	// Revision is the commit id (40 hex digits).
+	// Revision names the content for good: a commit id (40 hex digits), the
+	// version of a chart, the digest of an artifact or of a file.
 	Revision() string
 	// Hash returns the content hash of what kind means at path: the blob id of
 	// a file, a hash of the names and types in a directory, "file" or "dir" for
@@ -45,14 +55,83 @@ type Snapshot interface {
 	Hash(kind InputKind, path string) (string, error)
 }
 
-// Repo names a Git repository and what to read of it.
+// Repo names a repository and what to read of it: a Git repository, a chart of
+// a Helm repository or registry, an OCI artifact, or one file on the web.
 type Repo struct {
-	// URL as the user wrote it: https://, http://, ssh://, file:// or scp form.
+	// URL as the user wrote it. Git: https://, http://, ssh://, file:// or scp
+	// form. Charts: https:// of an index, oci:// or a registry without a scheme
+	// (host/path); @NAME is the Helm repository registered by that name.
 	URL string
-	// Revision is a branch, a tag, a commit or empty for HEAD.
+	// Revision is a branch, a tag, a commit, a version or a constraint on
+	// versions; empty for HEAD, or for the newest version of a chart.
 	Revision string
 	// Project restricts which credentials may be used; empty means unscoped only.
 	Project string
+	// Chart names a chart of a Helm repository or registry (reference 1.2).
+	Chart string
+	// TagPrefix is put before versions when tags of Git are looked for.
+	TagPrefix string
+	// File says that URL names one file, to be read over HTTP(S).
+	File bool
+	// PassCredentials sends a Helm repository's credentials to other hosts that
+	// its index names, too (reference 1.6).
+	PassCredentials bool
+}
+
+// The kinds of repository.
+const (
+	RepoGit  = "git"
+	RepoHelm = "helm" // a chart: from an index, or from a registry
+	RepoOCI  = "oci"  // an OCI artifact
+	RepoFile = "file" // one file over HTTP(S)
+)
+
+// Kind classifies a repository (reference 1.2): RepoGit, RepoHelm, RepoOCI or RepoFile.
+func (r Repo) Kind() string {
+	switch {
+	case r.File:
+		return RepoFile
+	case r.Chart != "":
+		return RepoHelm
+	case strings.HasPrefix(strings.ToLower(strings.TrimSpace(r.URL)), "oci://"):
+		return RepoOCI
+	}
+	return RepoGit
+}
+
+// Key is a text that names r among the inputs of a render. It holds no password.
+func (r Repo) Key() string {
+	r.URL = withoutPassword(r.URL)
+	text, err := json.Marshal(r)
+	if err != nil {
+		return r.URL // strings and booleans always encode
+	}
+	return string(text)
+}
+
+// RepoOfKey returns the repository that Key named.
+func RepoOfKey(key string) (Repo, error) {
+	var r Repo
+	if err := json.Unmarshal([]byte(key), &r); err != nil {
+		return r, Errorf(CodeInternal, "read the name of a repository: %w", err)
+	}
+	return r, nil
+}
+
+// withoutPassword drops user:password@ of a URL; user@ stays, it names an SSH login.
+func withoutPassword(url string) string {
+	scheme, rest, ok := strings.Cut(url, "://")
+	if !ok {
+		return url
+	}
+	host, path, slash := strings.Cut(rest, "/")
+	if i := strings.LastIndex(host, "@"); i >= 0 && strings.Contains(host[:i], ":") {
+		host = host[i+1:]
+	}
+	if !slash {
+		return scheme + "://" + host
+	}
+	return scheme + "://" + host + "/" + path
 }
 
 // ResolveOptions adjusts one look-up.

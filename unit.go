@@ -74,19 +74,52 @@ type Source struct {
 	Chart          string `json:"chart,omitempty"`
 	Ref            string `json:"ref,omitempty"`
 	Name           string `json:"name,omitempty"`
+	TagPrefix      string `json:"tagPrefix,omitempty"`
 
 	Directory *DirectoryOptions `json:"directory,omitempty"`
 	Kustomize *KustomizeOptions `json:"kustomize,omitempty"`
 	Helm      *HelmOptions      `json:"helm,omitempty"`
+	Plugin    *PluginOptions    `json:"plugin,omitempty"`
 	// Unsupported names options that were set and that no renderer acts on yet.
 	Unsupported []string `json:"unsupported,omitempty"`
 }
+
+// Repo is where the source is read from, on behalf of a project.
+func (s Source) Repo(project string) Repo {
+	r := Repo{URL: s.RepoURL, Revision: s.TargetRevision, Project: project, Chart: s.Chart, TagPrefix: s.TagPrefix}
+	if s.Helm != nil && s.Chart != "" {
+		r.PassCredentials = s.Helm.PassCredentials
+	}
+	return r
+}
+
+// OnlyRef says that the source yields no objects: it is there for the others to
+// refer to (reference 1.2).
+func (s Source) OnlyRef() bool { return s.Ref != "" && s.Path == "" && s.Chart == "" }
 
 // DirectoryOptions are spec.source.directory (reference 1.4).
 type DirectoryOptions struct {
 	Recurse bool   `json:"recurse,omitempty"`
 	Include string `json:"include,omitempty"`
 	Exclude string `json:"exclude,omitempty"`
+	// DisableExtensionFilter reads every file, whatever its name ends in.
+	DisableExtensionFilter bool            `json:"disableExtensionFilter,omitempty"`
+	Jsonnet                *JsonnetOptions `json:"jsonnet,omitempty"`
+}
+
+// JsonnetOptions are spec.source.directory.jsonnet (reference 1.4).
+type JsonnetOptions struct {
+	ExtVars []JsonnetVar `json:"extVars,omitempty"`
+	TLAs    []JsonnetVar `json:"tlas,omitempty"`
+	// Libs are folders that imports are looked for in, relative to the root of the repository.
+	Libs []string `json:"libs,omitempty"`
+}
+
+// JsonnetVar is one variable; with Code its value is evaluated.
+type JsonnetVar struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Code  bool   `json:"code,omitempty"`
 }
 
 // KustomizeOptions are spec.source.kustomize (reference 1.5).
@@ -106,6 +139,11 @@ type KustomizeOptions struct {
 	Patches                   []KustomizePatch   `json:"patches,omitempty"`
 	Components                []string           `json:"components,omitempty"`
 	IgnoreMissingComponents   bool               `json:"ignoreMissingComponents,omitempty"`
+	// Version selects the operator's build options of that name.
+	Version string `json:"version,omitempty"`
+	// KubeVersion and APIVersions are what inflated charts see instead of the cluster's.
+	KubeVersion string   `json:"kubeVersion,omitempty"`
+	APIVersions []string `json:"apiVersions,omitempty"`
 }
 
 // KustomizeReplica sets the replicas of workloads of a name.
@@ -148,6 +186,8 @@ type HelmOptions struct {
 	Namespace               string          `json:"namespace,omitempty"`
 	KubeVersion             string          `json:"kubeVersion,omitempty"`
 	APIVersions             []string        `json:"apiVersions,omitempty"`
+	// PassCredentials sends the repository's credentials to other hosts too.
+	PassCredentials bool `json:"passCredentials,omitempty"`
 }
 
 // HelmParameter is one --set or --set-string.
@@ -161,6 +201,28 @@ type HelmParameter struct {
 type HelmFile struct {
 	Name string `json:"name"`
 	Path string `json:"path"`
+}
+
+// PluginOptions are spec.source.plugin (reference 1.7). An empty name means the
+// first plugin that discovers itself.
+type PluginOptions struct {
+	Name       string            `json:"name,omitempty"`
+	Env        []PluginEnv       `json:"env,omitempty"`
+	Parameters []PluginParameter `json:"parameters,omitempty"`
+}
+
+// PluginEnv is one variable that the plugin sees as ARGOCD_ENV_<Name>.
+type PluginEnv struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// PluginParameter is one parameter; exactly one of String, Array and Map is set.
+type PluginParameter struct {
+	Name   string            `json:"name"`
+	String *string           `json:"string,omitempty"`
+	Array  []string          `json:"array,omitempty"`
+	Map    map[string]string `json:"map,omitempty"`
 }
 
 // SyncPolicy is how and when a unit may be made equal to its sources.

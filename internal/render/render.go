@@ -107,7 +107,7 @@ func (r *Renderer) Stats() Stats { return Stats{Runs: r.runs.Load(), Hits: r.hit
 func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter.RenderResult, error) {
 	env := buildenv.New(req)
 	refs := newRefs(req.Refs)
-	limits := record.Limits{Reads: r.opts.MaxReads, Bytes: r.opts.MaxReadBytes}
+	limits := record.Options{Limits: record.Limits{Reads: r.opts.MaxReads, Bytes: r.opts.MaxReadBytes}}
 	look := record.New(ctx, req.Snapshot, limits)
 	job, err := prepare(look, req, r.tools, refs.names)
 	if err != nil {

@@ -19,7 +19,7 @@ var errTimeout = errors.New("it took too long")
 
 // run lets the tool render, and keeps the result. It does not end with the
 // first caller's context, because others may wait for the same render.
-func (r *Renderer) run(parent context.Context, j job, req rutter.RenderRequest, refs refs, limits record.Limits) (rutter.Manifests, error) {
+func (r *Renderer) run(parent context.Context, j job, req rutter.RenderRequest, refs refs, limits record.Options) (rutter.Manifests, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(parent), r.opts.Timeout, errTimeout)
 	defer cancel()
 	if err := r.slots.Acquire(ctx, 1); err != nil {

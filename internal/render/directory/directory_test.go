@@ -36,7 +36,7 @@ func folder() map[string]string {
 
 func render(t *testing.T, files map[string]string, opts directory.Options) ([]string, error) {
 	t.Helper()
-	objs, _, err := directory.Render(record.New(t.Context(), rendertest.Snapshot(files), record.Limits{}), "app", opts)
+	objs, _, err := directory.Render(record.New(t.Context(), rendertest.Snapshot(files), record.Options{}), "app", opts)
 	var got []string
 	for _, o := range objs {
 		got = append(got, fmt.Sprintf("%s %s:%d", o.GetName(), o.Origin.File, o.Origin.Line))

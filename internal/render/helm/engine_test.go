@@ -70,7 +70,7 @@ func load(t *testing.T, name string) (*chartv2.Chart, Input, map[string]any) {
 			files["chart/"+f.Name] = string(f.Data)
 		}
 	}
-	c, err := loadChart(record.New(t.Context(), rendertest.Snapshot(files), record.Limits{}), "chart")
+	c, err := loadChart(record.New(t.Context(), rendertest.Snapshot(files), record.Options{}), "chart")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func input(t *testing.T, files map[string]string, opts rutter.HelmOptions) helm.
 	t.Helper()
 	snap := rendertest.Snapshot(files)
 	req := rutter.RenderRequest{Snapshot: snap, Instance: "apps_web", Namespace: "default"}
-	return helm.Input{Repo: record.New(t.Context(), snap, record.Limits{}), Path: "chart", Options: opts, Env: buildenv.New(req),
+	return helm.Input{Repo: record.New(t.Context(), snap, record.Options{}), Path: "chart", Options: opts, Env: buildenv.New(req),
 		AppName: "web", Namespace: "default", KubeVersion: "v1.37.2-gke.100", APIVersions: []string{"cluster.example.com/v1"}}
 }
 

@@ -46,7 +46,7 @@ func build(t *testing.T, r *kustomize.Renderer, files map[string]string, dir str
 	t.Helper()
 	snap := rendertest.Snapshot(files)
 	env := buildenv.New(rutter.RenderRequest{Snapshot: snap, Instance: "web"})
-	objs, _, err := r.Render(record.New(t.Context(), snap, record.Limits{}), dir, opts, env)
+	objs, _, err := r.Render(record.New(t.Context(), snap, record.Options{}), dir, opts, env)
 	return objs, err
 }
 

@@ -9,6 +9,7 @@
 package record
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,30 +28,46 @@ type Limits struct {
 	Bytes int64
 }
 
+// Options are what a render may reach beside its snapshot, and how far. Each
+// function may be nil.
+type Options struct {
+	Limits
+
+	// Fetch finds what the source names elsewhere, when its project allows it.
+	Fetch func(ctx context.Context, repo rutter.Repo) (rutter.Snapshot, error)
+	// Decrypt opens a file that is sealed with SOPS (rutter.Decrypter).
+	Decrypt func(ctx context.Context, name string, data []byte) (plain []byte, sealed bool, err error)
+	// Lookup reads an object of the target cluster.
+	Lookup rutter.Lookup
+}
+
 // FS is a read-only file system that takes notes. Paths are relative to the
 // root of the repository, with slashes, and may hold "." and "..". It is safe
 // for concurrent use.
 type FS struct {
 	snap   rutter.Snapshot
 	source int
-	log    *journal
+	// fixed views need no notes: their content is named by an input already.
+	fixed bool
+	log   *journal
 }
 
 // journal is shared by the file systems of one render.
 type journal struct {
 	ctx    context.Context //nolint:containedctx // a render's file system lives exactly as long as the render
-	limits Limits
+	opts   Options
 
 	mu     sync.Mutex
 	inputs map[rutter.Input]string
 	reads  int
 	bytes  int64
+	secret bool
 	err    error
 }
 
 // New returns a recording view of snap for one render, which ends with ctx.
-func New(ctx context.Context, snap rutter.Snapshot, limits Limits) *FS {
-	return &FS{snap: snap, log: &journal{ctx: ctx, limits: limits, inputs: map[rutter.Input]string{}}}
+func New(ctx context.Context, snap rutter.Snapshot, opts Options) *FS {
+	return &FS{snap: snap, log: &journal{ctx: ctx, opts: opts, inputs: map[rutter.Input]string{}}}
 }
 
 // Beside returns a view of another snapshot that the same render reads; its
@@ -71,7 +88,11 @@ func Clean(p string) (string, error) {
 
 // note records one look and stops a render that has run out of its limits.
 func (f *FS) note(kind rutter.InputKind, p string) error {
-	hash, err := f.snap.Hash(kind, p)
+	var hash string
+	var err error
+	if !f.fixed {
+		hash, err = f.snap.Hash(kind, p)
+	}
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	switch {
@@ -83,14 +104,16 @@ func (f *FS) note(kind rutter.InputKind, p string) error {
 		f.log.err = fmt.Errorf("hash %s: %w", p, err)
 	default:
 		f.log.reads++
-		if f.log.limits.Reads > 0 && f.log.reads > f.log.limits.Reads {
-			f.log.err = rutter.Errorf(rutter.CodeInvalid, "the render looks at more than %d files", f.log.limits.Reads)
+		if f.log.opts.Reads > 0 && f.log.reads > f.log.opts.Reads {
+			f.log.err = rutter.Errorf(rutter.CodeInvalid, "the render looks at more than %d files", f.log.opts.Reads)
 		}
 	}
 	if f.log.err != nil {
 		return f.log.err
 	}
-	f.log.inputs[rutter.Input{Source: f.source, Kind: kind, Path: p}] = hash
+	if !f.fixed {
+		f.log.inputs[rutter.Input{Source: f.source, Kind: kind, Path: p}] = hash
+	}
 	return nil
 }
 
@@ -102,8 +125,30 @@ func (f *FS) Err() error {
 	return f.log.err
 }
 
-// ReadFile returns the content of a file.
+// ReadFile returns the content of a file, the plaintext where it is sealed and
+// a key is configured.
 func (f *FS) ReadFile(name string) ([]byte, error) {
+	data, err := f.ReadSealed(name)
+	if err != nil || f.log.opts.Decrypt == nil || !bytes.Contains(data, []byte("sops")) {
+		return data, err
+	}
+	plain, sealed, err := f.log.opts.Decrypt(f.log.ctx, name, data)
+	switch {
+	case err != nil:
+		err = &rutter.Error{Code: rutter.CodeOf(err), File: name, Message: "cannot be decrypted", Err: err}
+		f.log.stop(err)
+		return nil, err
+	case sealed:
+		f.log.mu.Lock()
+		defer f.log.mu.Unlock()
+		f.log.secret = true
+		return plain, nil
+	}
+	return data, nil
+}
+
+// ReadSealed returns the content of a file as it is in the repository.
+func (f *FS) ReadSealed(name string) ([]byte, error) {
 	p, err := Clean(name)
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
@@ -118,8 +163,8 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	f.log.bytes += int64(len(data))
-	if f.log.limits.Bytes > 0 && f.log.bytes > f.log.limits.Bytes {
-		f.log.err = rutter.Errorf(rutter.CodeInvalid, "the render reads more than %d MiB", f.log.limits.Bytes>>20)
+	if f.log.opts.Bytes > 0 && f.log.bytes > f.log.opts.Bytes {
+		f.log.err = rutter.Errorf(rutter.CodeInvalid, "the render reads more than %d MiB", f.log.opts.Bytes>>20)
 		return nil, f.log.err
 	}
 	return data, nil
@@ -171,6 +216,13 @@ func (f *FS) IsFile(name string) bool {
 
 // HashOf returns the hash of a file that was read, "" for one that was not.
 func (f *FS) HashOf(file string) string {
+	if f.fixed {
+		hash, err := f.snap.Hash(rutter.InputFile, file)
+		if err != nil {
+			return ""
+		}
+		return hash
+	}
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	return f.log.inputs[rutter.Input{Source: f.source, Kind: rutter.InputFile, Path: file}]

@@ -1,0 +1,98 @@
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/rutterhq/rutter"
+)
+
+// Context is the render's: it ends when the render's time is up.
+func (f *FS) Context() context.Context { return f.log.ctx }
+
+// Revision is that of the content below.
+func (f *FS) Revision() string { return f.snap.Revision() }
+
+// Remote returns a view of another repository that the source itself names: a
+// chart's dependency, a remote base, a values file. What it resolved to is an
+// input of the render. Errors are those of rutter.Sources, and CodeForbidden
+// for a repository that the project does not allow.
+func (f *FS) Remote(repo rutter.Repo) (*FS, error) {
+	if f.log.opts.Fetch == nil {
+		return nil, rutter.Errorf(rutter.CodeUnsupported, "%s cannot be fetched here", repo.Key())
+	}
+	snap, err := f.log.opts.Fetch(f.log.ctx, repo)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the repository
+	}
+	f.log.add(rutter.Input{Kind: rutter.InputRemote, Path: repo.Key()}, snap.Revision())
+	return &FS{snap: snap, fixed: true, log: f.log}, nil
+}
+
+// Lookup reads an object of the target cluster, nil when there is none or when
+// nobody allows looking. What was found is an input of the render.
+func (f *FS) Lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	if f.log.opts.Lookup == nil {
+		return nil, nil
+	}
+	obj, err := f.log.opts.Lookup(f.log.ctx, apiVersion, kind, namespace, name)
+	if err != nil {
+		f.log.stop(err)
+		return nil, fmt.Errorf("look up %s %s/%s: %w", kind, namespace, name, err)
+	}
+	key, hash, err := LiveInput(apiVersion, kind, namespace, name, obj)
+	if err != nil {
+		return nil, err
+	}
+	f.log.add(rutter.Input{Kind: rutter.InputLive, Path: key}, hash)
+	f.Secret()
+	return obj, nil
+}
+
+// LiveInput returns the path and the hash of the input that looking an object up is.
+func LiveInput(apiVersion, kind, namespace, name string, obj map[string]any) (key, hash string, err error) {
+	names, err := json.Marshal([]string{apiVersion, kind, namespace, name})
+	if err != nil {
+		return "", "", fmt.Errorf("name a look-up: %w", err)
+	}
+	text, err := json.Marshal(obj)
+	if err != nil {
+		return "", "", fmt.Errorf("hash what a look-up of %s found: %w", names, err)
+	}
+	sum := sha256.Sum256(text)
+	return string(names), hex.EncodeToString(sum[:]), nil
+}
+
+// Secret says that what is rendered holds values that are not in Git as they
+// are: opened by a key, made by chance, or read from a cluster. They are never
+// stored in the clear.
+func (f *FS) Secret() {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	f.log.secret = true
+}
+
+// IsSecret reports whether Secret was said of any view of this render.
+func (f *FS) IsSecret() bool {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	return f.log.secret
+}
+
+func (j *journal) add(in rutter.Input, hash string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.inputs[in] = hash
+}
+
+// stop ends the render with err, whatever the tool makes of it.
+func (j *journal) stop(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+	}
+}

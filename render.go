@@ -23,6 +23,10 @@ type RenderRequest struct {
 	// Lookup reads an object of the target cluster for Helm's lookup, as the
 	// tenant; nil means that lookup finds nothing, as in helm template.
 	Lookup Lookup
+	// Cluster names the target cluster that Lookup reads.
+	Cluster string
+	// Lazy leaves Objects out of an answer from the store; Load has them.
+	Lazy bool
 }
 
 // Lookup returns one object, or with an empty name the list of them. It returns
@@ -77,6 +81,9 @@ type Decrypter interface {
 	// project opens it, CodeInvalid when it is damaged, CodeUnavailable when a key
 	// service does not answer.
 	Decrypt(ctx context.Context, project, name string, data []byte) (plain []byte, sealed bool, err error)
+	// DecryptObject does the same for one object that a tool has put together; its
+	// envelope is taken off. What the tool changed is not verified.
+	DecryptObject(ctx context.Context, project string, obj map[string]any) (plain map[string]any, sealed bool, err error)
 	// Generation changes whenever the keys do.
 	Generation() string
 }

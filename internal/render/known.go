@@ -1,20 +1,27 @@
 package render
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/record"
 	"github.com/rutterhq/rutter/internal/render/store"
 )
 
 // generation is raised when the same inputs are to be rendered differently by
 // a change in these packages.
-const generation = 1
+const generation = 2
+
+// remoteAge is how old an answer about something that the source names
+// elsewhere may be. What is pinned never changes; a branch or a range is looked
+// at again after this time, when its unit is.
+const remoteAge = 3 * time.Minute
 
 // toolVersions names what renders, so that another version of a tool never
 // answers with the results of this one.
@@ -26,7 +33,8 @@ func toolVersions() string {
 	var out []string
 	for _, dep := range info.Deps {
 		switch dep.Path {
-		case "helm.sh/helm/v4", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml", "github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml":
+		case "helm.sh/helm/v4", "sigs.k8s.io/kustomize/api", "sigs.k8s.io/kustomize/kyaml", "github.com/Masterminds/sprig/v3", "sigs.k8s.io/yaml",
+			"github.com/google/go-jsonnet", "cuelang.org/go", "github.com/getsops/sops/v3":
 			out = append(out, dep.Path+"@"+dep.Version)
 		}
 	}
@@ -35,13 +43,18 @@ func toolVersions() string {
 
 // key names a declaration: everything beside the repository's content that
 // the result depends on. Where it is read from is no part of it, and what only
-// Helm uses is a part for Helm only, so that equal renders are shared.
-func key(j job, req rutter.RenderRequest, tools string, refs []string) string {
+// one tool uses is a part for that tool only, so that equal renders are shared.
+func (r *Renderer) key(j job) string {
 	src := j.source
-	src.RepoURL, src.TargetRevision, src.Ref, src.Name, src.Unsupported, src.Path = "", "", "", "", nil, j.path
-	parts := []any{generation, tools, j.tool, src}
-	if j.tool == toolHelm {
-		parts = append(parts, req.AppName, req.Namespace, req.KubeVersion, req.APIVersions, refs)
+	src.RepoURL, src.TargetRevision, src.Ref, src.Name, src.TagPrefix, src.Unsupported, src.Path = "", "", "", "", "", nil, j.path
+	parts := []any{generation, r.tools, j.tool, src}
+	switch j.tool {
+	case toolHelm:
+		parts = append(parts, j.req.AppName, j.req.Namespace, j.refs.names, j.settings.ValuesFileSchemes, j.req.Lookup != nil)
+	case toolKustomize:
+		parts = append(parts, j.settings.Kustomize[j.version()])
+	case toolDirectory:
+		parts = append(parts, j.settings.JsonnetDisabled)
 	}
 	text, err := json.Marshal(parts)
 	if err != nil {
@@ -51,10 +64,23 @@ func key(j job, req rutter.RenderRequest, tools string, refs []string) string {
 	return store.Digest(text)
 }
 
+// version selects the operator's build options for kustomize.
+func (j job) version() string {
+	if j.source.Kustomize == nil {
+		return ""
+	}
+	return j.source.Kustomize.Version
+}
+
 // flight names a render of one moment: who asks for the same waits for it.
-func (j job) flight(req rutter.RenderRequest, refs refs) string {
-	parts := []string{j.key, req.Snapshot.Revision(), req.Instance, req.Namespace, req.Project, req.Source.RepoURL, req.Source.TargetRevision}
-	for _, snap := range refs.snaps {
+func (j job) flight(r *Renderer) string {
+	req := j.req
+	parts := []string{j.key, req.Snapshot.Revision(), req.Instance, req.Namespace, req.Project, req.Source.RepoURL, req.Source.TargetRevision,
+		r.capabilities.of(req.KubeVersion, req.APIVersions)}
+	if req.Lookup != nil {
+		parts = append(parts, req.Cluster)
+	}
+	for _, snap := range j.refs.snaps {
 		parts = append(parts, snap.Revision())
 	}
 	return strings.Join(parts, "\x00")
@@ -76,36 +102,99 @@ func newRefs(m map[string]rutter.Snapshot) refs {
 }
 
 // known looks for a render whose inputs are all as they were.
-func (r *Renderer) known(j job, snap rutter.Snapshot, refs refs, env *buildenv.Env) (rutter.Manifests, bool) {
+func (r *Renderer) known(ctx context.Context, j job) (rutter.Manifests, bool) {
 	if r.opts.Store == nil {
 		return rutter.Manifests{}, false
 	}
 	for _, k := range r.opts.Store.Renders(j.key) {
-		if !env.Same(k.Env) || !unchanged(k.Inputs, snap, refs) {
+		if !j.env.Same(k.Env) || !r.unchanged(ctx, j, k.Inputs) {
 			continue
 		}
-		objs, err := r.objects(k.Digest)
-		if err != nil {
-			continue // no longer kept: render again
+		var objs []rutter.Object
+		if !j.req.Lazy {
+			var err error
+			if objs, err = r.objects(k.Digest); err != nil {
+				continue // no longer kept: render again
+			}
 		}
-		return rutter.Manifests{Objects: objs, Inputs: k.Inputs, SourceType: k.SourceType,
-			Warnings: slices.Concat(j.warnings, k.Warnings), Digest: k.Digest}, true
+		return rutter.Manifests{Objects: objs, Inputs: k.Inputs, SourceType: k.SourceType, Warnings: k.Warnings, Digest: k.Digest}, true
 	}
 	return rutter.Manifests{}, false
 }
 
-func unchanged(inputs []rutter.Input, snap rutter.Snapshot, refs refs) bool {
+// unchanged compares recorded inputs with what is there now: first what costs
+// nothing, then what may ask somebody.
+func (r *Renderer) unchanged(ctx context.Context, j job, inputs []rutter.Input) bool {
+	elsewhere := false
 	for _, in := range inputs {
-		s := snap
+		switch in.Kind {
+		case rutter.InputRemote, rutter.InputLive:
+			elsewhere = true
+			continue
+		}
+		snap := j.req.Snapshot
 		if in.Source > 0 {
-			if in.Source > len(refs.snaps) {
+			if in.Source > len(j.refs.snaps) {
 				return false
 			}
-			s = refs.snaps[in.Source-1]
+			snap = j.refs.snaps[in.Source-1]
 		}
-		if hash, err := s.Hash(in.Kind, in.Path); err != nil || hash != in.Hash {
+		if hash, err := snap.Hash(in.Kind, in.Path); err != nil || hash != in.Hash {
 			return false
 		}
 	}
+	return !elsewhere || r.unchangedElsewhere(ctx, j, inputs)
+}
+
+// unchangedElsewhere looks again at what lies outside of the sources. What
+// can't be looked at counts as changed: the render then says why.
+func (r *Renderer) unchangedElsewhere(ctx context.Context, j job, inputs []rutter.Input) bool {
+	fetch := r.fetcher(j.req)
+	for _, in := range inputs {
+		switch in.Kind {
+		case rutter.InputRemote:
+			repo, err := rutter.RepoOfKey(in.Path)
+			if err != nil {
+				return false
+			}
+			snap, err := fetch(ctx, repo)
+			if err != nil || snap.Revision() != in.Hash {
+				return false
+			}
+		case rutter.InputLive:
+			if j.req.Lookup == nil || !sameLive(ctx, j.req.Lookup, in) {
+				return false
+			}
+		}
+	}
 	return true
+}
+
+func sameLive(ctx context.Context, lookup rutter.Lookup, in rutter.Input) bool {
+	var n [4]string
+	if json.Unmarshal([]byte(in.Path), &n) != nil {
+		return false
+	}
+	obj, err := lookup(ctx, n[0], n[1], n[2], n[3])
+	if err != nil {
+		return false
+	}
+	_, hash, err := record.LiveInput(n[0], n[1], n[2], n[3], obj)
+	return err == nil && hash == in.Hash
+}
+
+// fetcher finds what a request's source names elsewhere, as its project may.
+func (r *Renderer) fetcher(req rutter.RenderRequest) func(context.Context, rutter.Repo) (rutter.Snapshot, error) {
+	return func(ctx context.Context, repo rutter.Repo) (rutter.Snapshot, error) {
+		repo.Project = req.Project
+		if req.Permit != nil {
+			if err := req.Permit(repo); err != nil {
+				return nil, err
+			}
+		}
+		if r.opts.Sources == nil {
+			return nil, rutter.Errorf(rutter.CodeUnsupported, "%s lies elsewhere, and nothing is fetched here", repo.Key())
+		}
+		return r.opts.Sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: int64(remoteAge)})
+	}
 }

@@ -15,6 +15,7 @@ import (
 // stored is one object as it lies in the store.
 type stored struct {
 	Origin rutter.Origin  `json:"origin"`
+	Random []string       `json:"random,omitempty"`
 	Object map[string]any `json:"object"`
 }
 
@@ -22,7 +23,7 @@ type stored struct {
 func encode(objs []rutter.Object) ([]byte, error) {
 	out := make([]stored, len(objs))
 	for i, o := range objs {
-		out[i] = stored{Origin: o.Origin, Object: o.Object}
+		out[i] = stored{Origin: o.Origin, Random: o.Random, Object: o.Object}
 	}
 	blob, err := json.Marshal(out)
 	if err != nil {
@@ -41,7 +42,7 @@ func decode(blob []byte) ([]rutter.Object, error) {
 		if err := utiljson.ConvertMapNumbers(s.Object, 0); err != nil {
 			return nil, fmt.Errorf("read numbers: %w", err)
 		}
-		objs[i] = rutter.Object{Unstructured: &unstructured.Unstructured{Object: s.Object}, Origin: s.Origin}
+		objs[i] = rutter.Object{Unstructured: &unstructured.Unstructured{Object: s.Object}, Origin: s.Origin, Random: s.Random}
 	}
 	return objs, nil
 }

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/render/buildenv"
 	"github.com/rutterhq/rutter/internal/render/helm"
 	"github.com/rutterhq/rutter/internal/render/kustomize"
 	"github.com/rutterhq/rutter/internal/render/record"
@@ -30,6 +29,11 @@ type Options struct {
 	// Store keeps renders between runs; nil means that only memory is used.
 	Store  *store.Store
 	Logger *slog.Logger
+	// Sources finds what a source names elsewhere: a chart's dependency, a remote
+	// base, a values file. Nil means that nothing is fetched.
+	Sources rutter.Sources
+	// Decrypter opens what SOPS has sealed; nil means that it stays an error.
+	Decrypter rutter.Decrypter
 
 	// Timeout ends one render; default 60 s.
 	Timeout time.Duration
@@ -62,6 +66,12 @@ type Renderer struct {
 	opts      Options
 	tools     string // the versions of the tools, a part of every key
 	parsed    *parsedCache
+	failures  *failures
+	settings  atomic.Pointer[rutter.RenderSettings]
+	digestKey []byte
+
+	capabilities digests
+
 	flights   singleflight.Group
 	slots     *semaphore.Weighted
 	kustomize *kustomize.Renderer
@@ -84,14 +94,30 @@ func New(opts Options) *Renderer {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Renderer{
+	r := &Renderer{
 		opts:      opts,
 		tools:     toolVersions(),
 		parsed:    newParsedCache(opts.MaxParsedBytes),
+		failures:  newFailures(time.Now),
+		digestKey: newDigestKey(),
 		slots:     semaphore.NewWeighted(int64(opts.Parallel)),
 		kustomize: kustomize.New(),
 		helm:      helm.New(helm.Limits{MaxOutputBytes: opts.MaxOutputBytes}),
 	}
+	r.settings.Store(&rutter.RenderSettings{})
+	return r
+}
+
+// Set replaces what the operator sets for all renders. What was rendered under
+// other settings is not used any more where they matter.
+func (r *Renderer) Set(s rutter.RenderSettings) { r.settings.Store(&s) }
+
+// generation is that of the decryption keys.
+func (r *Renderer) generation() string {
+	if r.opts.Decrypter == nil {
+		return ""
+	}
+	return r.opts.Decrypter.Generation()
 }
 
 func def[T int | int64 | time.Duration](v *T, fallback T) {
@@ -105,22 +131,22 @@ func (r *Renderer) Stats() Stats { return Stats{Runs: r.runs.Load(), Hits: r.hit
 
 // Render implements rutter.Renderer.
 func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter.RenderResult, error) {
-	env := buildenv.New(req)
-	refs := newRefs(req.Refs)
-	limits := record.Options{Limits: record.Limits{Reads: r.opts.MaxReads, Bytes: r.opts.MaxReadBytes}}
-	look := record.New(ctx, req.Snapshot, limits)
-	job, err := prepare(look, req, r.tools, refs.names)
+	job, err := r.prepare(record.New(ctx, req.Snapshot, r.reach(req)), req)
 	if err != nil {
 		return rutter.RenderResult{}, err
 	}
-	if m, ok := r.known(job, req.Snapshot, refs, env); ok {
+	if m, ok := r.known(ctx, job); ok {
 		r.hits.Add(1)
 		return rutter.RenderResult{Manifests: m, Cached: true}, nil
 	}
+	if err := r.failures.get(job.key, r.generation(), func(f failed) bool { return r.failsAgain(ctx, job, f) }); err != nil {
+		r.hits.Add(1)
+		return rutter.RenderResult{}, err
+	}
 	ran := false
-	done := r.flights.DoChan(job.flight(req, refs), func() (any, error) {
+	done := r.flights.DoChan(job.flight(r), func() (any, error) {
 		ran = true
-		return r.run(ctx, job, req, refs, limits)
+		return r.run(ctx, job)
 	})
 	select {
 	case <-ctx.Done():

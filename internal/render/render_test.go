@@ -130,17 +130,12 @@ func TestRefusals(t *testing.T) {
 		"a file as path":    {func(q *rutter.RenderRequest) { q.Source.Path = "README.md" }, rutter.CodeInvalid, []string{"not a directory"}},
 		"absolute path":     {func(q *rutter.RenderRequest) { q.Source.Path = "/etc" }, rutter.CodeInvalid, []string{"relative"}},
 		"escaping path":     {func(q *rutter.RenderRequest) { q.Source.Path = "../other" }, rutter.CodeInvalid, []string{"leaves the repository"}},
-		"chart from a repo": {func(q *rutter.RenderRequest) { q.Source.Chart = "nginx" }, rutter.CodeUnsupported, []string{"chart", "nginx", "not acted on yet"}},
-		"OCI artifact":      {func(q *rutter.RenderRequest) { q.Source.RepoURL = "oci://r.example.com/x" }, rutter.CodeUnsupported, []string{"repoURL", "oci://"}},
-		"plugin":            {func(q *rutter.RenderRequest) { q.Source.Unsupported = []string{"spec.source.plugin"} }, rutter.CodeUnsupported, []string{"spec.source.plugin"}},
+		"not acted on": {func(q *rutter.RenderRequest) { q.Source.Unsupported = []string{"spec.source.x"} }, rutter.CodeUnsupported, []string{"spec.source.x"}},
+		"no such plugin": {func(q *rutter.RenderRequest) { q.Source.Plugin = &rutter.PluginOptions{Name: "kapitan"} }, rutter.CodeInvalid, []string{"kapitan"}},
 		"two blocks": {func(q *rutter.RenderRequest) {
 			q.Source.Helm = &rutter.HelmOptions{ReleaseName: "x"}
 			q.Source.Kustomize = &rutter.KustomizeOptions{NamePrefix: "x"}
 		}, rutter.CodeInvalid, []string{"Helm,Kustomize"}},
-		"tag prefix matters": {func(q *rutter.RenderRequest) {
-			q.Source.Unsupported = []string{"spec.source.tagPrefix"}
-			q.Source.TargetRevision = "1.*"
-		}, rutter.CodeUnsupported, []string{"tagPrefix"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -156,18 +151,6 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestHarmlessFieldsAreWarnedOf(t *testing.T) {
-	req := request("overlays/a", fleet())
-	req.Source.Unsupported = []string{"spec.source.kustomize.version", "spec.source.tagPrefix"}
-	r := newRenderer(t, t.TempDir())
-	for _, cached := range []bool{false, true} {
-		res := mustRender(t, r, req)
-		if len(res.Warnings) != 2 || !strings.Contains(res.Warnings[0], "kustomize.version") || res.Cached != cached {
-			t.Errorf("cached %v, warnings %q", res.Cached, res.Warnings)
-		}
 	}
 }
 

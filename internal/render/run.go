@@ -5,29 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/render/buildenv"
-	"github.com/rutterhq/rutter/internal/render/directory"
-	"github.com/rutterhq/rutter/internal/render/helm"
 	"github.com/rutterhq/rutter/internal/render/record"
 	"github.com/rutterhq/rutter/internal/render/store"
 )
 
 var errTimeout = errors.New("it took too long")
 
+// reach is what a render may read.
+func (r *Renderer) reach(req rutter.RenderRequest) record.Options {
+	o := record.Options{
+		Limits: record.Limits{Reads: r.opts.MaxReads, Bytes: r.opts.MaxReadBytes},
+		Fetch:  r.fetcher(req), Lookup: req.Lookup,
+	}
+	if d := r.opts.Decrypter; d != nil {
+		o.Decrypt = func(ctx context.Context, name string, data []byte) ([]byte, bool, error) {
+			return d.Decrypt(ctx, req.Project, name, data) //nolint:wrapcheck // the file system names the file
+		}
+	}
+	return o
+}
+
 // run lets the tool render, and keeps the result. It does not end with the
 // first caller's context, because others may wait for the same render.
-func (r *Renderer) run(parent context.Context, j job, req rutter.RenderRequest, refs refs, limits record.Options) (rutter.Manifests, error) {
+func (r *Renderer) run(parent context.Context, j job) (rutter.Manifests, error) {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(parent), r.opts.Timeout, errTimeout)
 	defer cancel()
 	if err := r.slots.Acquire(ctx, 1); err != nil {
 		return rutter.Manifests{}, rutter.Errorf(rutter.CodeUnavailable, "render %s: too many renders are waiting: %w", j.path, err)
 	}
 	r.runs.Add(1)
-	repo := record.New(ctx, req.Snapshot, limits)
-	env := buildenv.New(req)
+	repo := record.New(ctx, j.req.Snapshot, r.reach(j.req))
 	type outcome struct {
 		objs     []rutter.Object
 		warnings []string
@@ -37,23 +46,30 @@ func (r *Renderer) run(parent context.Context, j job, req rutter.RenderRequest, 
 	go func() {
 		defer r.slots.Release(1)
 		var o outcome
-		o.objs, o.warnings, o.err = r.tool(ctx, repo, j, req, refs, env)
+		o.objs, o.warnings, o.err = r.tool(ctx, repo, j)
 		done <- o
 	}()
 	select {
 	case <-ctx.Done():
-		return rutter.Manifests{}, rutter.Errorf(rutter.CodeInvalid, "render %s with %s: stopped after %s: %w", j.path, j.tool, r.opts.Timeout, context.Cause(ctx))
+		err := rutter.Errorf(rutter.CodeInvalid, "render %s with %s: stopped after %s: %w", j.path, j.tool, r.opts.Timeout, context.Cause(ctx))
+		// What the tool read so far is being written still; the revision stands for it.
+		r.failures.put(j.key, failed{inputs: nil, env: j.revision(), keys: r.generation(), until: r.failures.now().Add(timeoutCache), err: err})
+		return rutter.Manifests{}, err
 	case o := <-done:
+		if stop := repo.Err(); stop != nil {
+			o.err = stop // what the tool made of it is of no interest
+		}
 		if o.err == nil {
-			o.err = repo.Err()
+			o.objs, o.err = r.unseal(ctx, repo, j, o.objs)
 		}
-		if o.err != nil {
-			if stop := repo.Err(); stop != nil {
-				o.err = stop // what the tool made of it is of no interest
-			}
-			return rutter.Manifests{}, failure(j, o.err)
+		if o.err == nil {
+			return r.keep(j, repo, o.objs, o.warnings)
 		}
-		return r.keep(j, repo.Inputs(), env.Used(), o.objs, o.warnings)
+		err := failure(j, o.err)
+		if ofInput(err) && !repo.Passing() {
+			r.failures.put(j.key, failed{inputs: withLook(repo.Inputs(), j.look), env: j.env.Used(), keys: r.generation(), err: err})
+		}
+		return rutter.Manifests{}, err
 	}
 }
 
@@ -66,7 +82,7 @@ func failure(j job, err error) error {
 }
 
 // tool runs one tool; a panic of it is its failure, not ours.
-func (r *Renderer) tool(ctx context.Context, repo *record.FS, j job, req rutter.RenderRequest, refs refs, env *buildenv.Env) (objs []rutter.Object, warnings []string, err error) {
+func (r *Renderer) tool(ctx context.Context, repo *record.FS, j job) (objs []rutter.Object, warnings []string, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.opts.Logger.Error("a render tool panicked", "tool", j.tool, "path", j.path, "panic", p, "stack", string(debug.Stack()))
@@ -75,31 +91,19 @@ func (r *Renderer) tool(ctx context.Context, repo *record.FS, j job, req rutter.
 	}()
 	switch j.tool {
 	case toolKustomize:
-		var opts rutter.KustomizeOptions
-		if j.source.Kustomize != nil {
-			opts = *j.source.Kustomize
-		}
-		return r.kustomize.Render(repo, j.path, opts, env)
+		return r.runKustomize(ctx, repo, j)
 	case toolHelm:
-		in := helm.Input{Repo: repo, Path: j.path, Env: env, AppName: req.AppName, Namespace: req.Namespace,
-			KubeVersion: req.KubeVersion, APIVersions: req.APIVersions, Refs: map[string]*record.FS{}}
-		if j.source.Helm != nil {
-			in.Options = *j.source.Helm
-		}
-		for i, name := range refs.names {
-			in.Refs[name] = repo.Beside(refs.snaps[i], i+1)
-		}
-		return r.helm.Render(ctx, in)
+		return r.runHelm(ctx, repo, j)
+	case toolPlugin:
+		return r.runPlugin(ctx, repo, j)
+	case toolCue:
+		return r.runCue(ctx, repo, j)
 	}
-	opts := directory.Options{MaxBytes: max(r.opts.MaxDirectoryBytes, 0)}
-	if j.source.Directory != nil {
-		opts.DirectoryOptions = *j.source.Directory
-	}
-	return directory.Render(repo, j.path, opts)
+	return r.runDirectory(ctx, repo, j)
 }
 
 // keep stores a render and returns it.
-func (r *Renderer) keep(j job, inputs []rutter.Input, env map[string]string, objs []rutter.Object, warnings []string) (rutter.Manifests, error) {
+func (r *Renderer) keep(j job, repo *record.FS, objs []rutter.Object, warnings []string) (rutter.Manifests, error) {
 	blob, err := encode(objs)
 	if err != nil {
 		return rutter.Manifests{}, fmt.Errorf("encode what %s rendered: %w", j.path, err)
@@ -107,11 +111,12 @@ func (r *Renderer) keep(j job, inputs []rutter.Input, env map[string]string, obj
 	if int64(len(blob)) > r.opts.MaxOutputBytes {
 		return rutter.Manifests{}, rutter.Errorf(rutter.CodeInvalid, "render %s with %s: the objects are larger than %d MiB together", j.path, j.tool, r.opts.MaxOutputBytes>>20)
 	}
-	inputs = withLook(inputs, j.look)
-	m := rutter.Manifests{Objects: objs, Inputs: inputs, SourceType: j.tool, Warnings: slices.Concat(j.warnings, warnings), Digest: store.Digest(blob)}
+	secret := repo.IsSecret()
+	m := rutter.Manifests{Objects: objs, Inputs: withLook(repo.Inputs(), j.look), SourceType: j.tool, Warnings: warnings, Digest: r.digest(blob, secret)}
 	r.parsed.put(m.Digest, objs, int64(len(blob)))
+	r.failures.drop(j.key)
 	if r.opts.Store != nil {
-		r.opts.Store.Put(j.key, store.Render{Inputs: inputs, Env: env, SourceType: j.tool, Warnings: warnings, Digest: m.Digest}, blob)
+		r.opts.Store.Put(j.key, store.Render{Inputs: m.Inputs, Env: j.env.Used(), SourceType: j.tool, Warnings: warnings, Digest: m.Digest, Sealed: secret}, blob)
 	}
 	return m, nil
 }

@@ -6,6 +6,9 @@
 package buildenv
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
 	"maps"
 	"os"
 	"strings"
@@ -17,12 +20,18 @@ import (
 type Env struct {
 	values map[string]string
 	used   map[string]string
+	// capabilities returns a digest of what the target cluster serves.
+	capabilities func() string
 }
+
+// capabilities is the name under which the use of the cluster's version and
+// API list is noted. No variable can have it.
+const capabilities = "=capabilities"
 
 // New returns the build environment of a request.
 func New(req rutter.RenderRequest) *Env {
 	rev := req.Snapshot.Revision()
-	return &Env{used: map[string]string{}, values: map[string]string{
+	return &Env{used: map[string]string{}, capabilities: func() string { return Capabilities(req.KubeVersion, req.APIVersions) }, values: map[string]string{
 		"ARGOCD_APP_NAME":                   req.Instance,
 		"ARGOCD_APP_NAMESPACE":              req.Namespace,
 		"ARGOCD_APP_PROJECT_NAME":           req.Project,
@@ -57,6 +66,28 @@ func (e *Env) Expand(s string) string {
 	})
 }
 
+// All returns every variable, and notes that all were used.
+func (e *Env) All() map[string]string {
+	maps.Copy(e.used, e.values)
+	return maps.Clone(e.values)
+}
+
+// UseCapabilities notes that the result depends on the target cluster's version
+// and API list; what doesn't is shared between clusters.
+func (e *Env) UseCapabilities() { e.used[capabilities] = e.capabilities() }
+
+// Capabilities returns a digest of a cluster's version and API list.
+func Capabilities(kubeVersion string, apiVersions []string) string {
+	h := sha256.New()
+	for _, s := range append([]string{kubeVersion}, apiVersions...) {
+		_, _ = io.WriteString(h, s+"\n") // it cannot fail
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// SetCapabilities takes the digest from a caller who knows it.
+func (e *Env) SetCapabilities(digest func() string) { e.capabilities = digest }
+
 // Used returns the variables that were asked for, with their values.
 func (e *Env) Used() map[string]string {
 	if len(e.used) == 0 {
@@ -68,7 +99,11 @@ func (e *Env) Used() map[string]string {
 // Same reports whether all of used have the same values here.
 func (e *Env) Same(used map[string]string) bool {
 	for name, v := range used {
-		if e.values[name] != v {
+		now := e.values[name]
+		if name == capabilities {
+			now = e.capabilities()
+		}
+		if now != v {
 			return false
 		}
 	}

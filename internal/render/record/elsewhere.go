@@ -26,6 +26,7 @@ func (f *FS) Remote(repo rutter.Repo) (*FS, error) {
 	}
 	snap, err := f.log.opts.Fetch(f.log.ctx, repo)
 	if err != nil {
+		f.log.pass()
 		return nil, err //nolint:wrapcheck // it names the repository
 	}
 	f.log.add(rutter.Input{Kind: rutter.InputRemote, Path: repo.Key()}, snap.Revision())
@@ -40,6 +41,7 @@ func (f *FS) Lookup(apiVersion, kind, namespace, name string) (map[string]any, e
 	}
 	obj, err := f.log.opts.Lookup(f.log.ctx, apiVersion, kind, namespace, name)
 	if err != nil {
+		f.log.pass()
 		f.log.stop(err)
 		return nil, fmt.Errorf("look up %s %s/%s: %w", kind, namespace, name, err)
 	}
@@ -80,6 +82,20 @@ func (f *FS) IsSecret() bool {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	return f.log.secret
+}
+
+// Passing reports whether the render has met a failure that is not in its
+// inputs: a repository or a key that may be there the next time.
+func (f *FS) Passing() bool {
+	f.log.mu.Lock()
+	defer f.log.mu.Unlock()
+	return f.log.passing
+}
+
+func (j *journal) pass() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.passing = true
 }
 
 func (j *journal) add(in rutter.Input, hash string) {

@@ -54,15 +54,16 @@ type FS struct {
 
 // journal is shared by the file systems of one render.
 type journal struct {
-	ctx    context.Context //nolint:containedctx // a render's file system lives exactly as long as the render
-	opts   Options
+	ctx  context.Context //nolint:containedctx // a render's file system lives exactly as long as the render
+	opts Options
 
-	mu     sync.Mutex
-	inputs map[rutter.Input]string
-	reads  int
-	bytes  int64
-	secret bool
-	err    error
+	mu      sync.Mutex
+	inputs  map[rutter.Input]string
+	reads   int
+	bytes   int64
+	secret  bool
+	passing bool
+	err     error
 }
 
 // New returns a recording view of snap for one render, which ends with ctx.
@@ -135,6 +136,9 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	plain, sealed, err := f.log.opts.Decrypt(f.log.ctx, name, data)
 	switch {
 	case err != nil:
+		if rutter.CodeOf(err) != rutter.CodeInvalid {
+			f.log.pass()
+		}
 		err = &rutter.Error{Code: rutter.CodeOf(err), File: name, Message: "cannot be decrypted", Err: err}
 		f.log.stop(err)
 		return nil, err

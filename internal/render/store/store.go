@@ -6,16 +6,19 @@
 // copy: what is damaged is dropped and rendered again, what does not fit is
 // not kept, and a disk that is full or gone costs time, not correctness. Files
 // appear by renaming, so that a process killed at any moment leaves whole
-// files only. They hold what Secrets hold and are readable by the owner only.
+// files only. They are readable by the owner only, and what Git does not hold in
+// the clear is encrypted in them.
 package store
 
 import (
 	"bytes"
+	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,7 +31,7 @@ import (
 )
 
 // format is part of every path: another version of the store starts afresh.
-const format = "v1"
+const format = "v2"
 
 // perKey is how many renders of one declaration are remembered, so that going
 // back to an earlier commit costs nothing.
@@ -42,6 +45,9 @@ type Options struct {
 	// MaxBytes bounds the files; what was not used for longest goes first.
 	// Default 1 GiB.
 	MaxBytes int64
+	// MaxRecordBytes bounds the records of known renders that are kept in memory,
+	// so that a commit that changes nothing reads no file. Default 32 MiB.
+	MaxRecordBytes int64
 	// MaxHeld bounds what is kept in memory while the disk cannot be written.
 	// Default 64 MiB.
 	MaxHeld int64
@@ -57,6 +63,9 @@ type Render struct {
 	Warnings   []string          `json:"warnings,omitempty"`
 	// Digest addresses the blob with the objects.
 	Digest string `json:"digest"`
+	// Sealed says that the objects hold what Git does not hold in the clear. They
+	// are kept encrypted, with a key that ends with the process.
+	Sealed bool `json:"sealed,omitempty"`
 }
 
 // Store is a folder of renders. It is safe for concurrent use.
@@ -68,11 +77,16 @@ type Store struct {
 	evicting sync.Mutex
 	failing  atomic.Bool // the last write failed
 
-	mu    sync.Mutex // guards what follows, and the key files
+	seal    cipher.AEAD
+	records *records
+	writers [64]sync.Mutex // by key: who may write a key's file
+	made    sync.Map       // folders that are known to exist
+	temp    atomic.Int64   // names what is being written
+
+	mu    sync.Mutex // guards what follows
 	held  map[string][]byte
 	order []string // of held, oldest first
 	heldN int64
-	keys  map[string][]Render // renders whose key file could not be written
 }
 
 // Open returns the store in dir, which is made when it does not exist.
@@ -83,10 +97,17 @@ func Open(dir string, opts Options) (*Store, error) {
 	if opts.MaxHeld <= 0 {
 		opts.MaxHeld = 64 << 20
 	}
+	if opts.MaxRecordBytes <= 0 {
+		opts.MaxRecordBytes = 32 << 20
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{dir: filepath.Join(dir, format), opts: opts, held: map[string][]byte{}, keys: map[string][]Render{}}
+	seal, err := newSeal()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: filepath.Join(dir, format), opts: opts, seal: seal, records: newRecords(opts.MaxRecordBytes), held: map[string][]byte{}}
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "open the render store: %w", err)
 	}
@@ -100,15 +121,28 @@ func Digest(blob []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Renders returns what is known of a declaration, newest first.
+// Renders returns what is known of a declaration, newest first. The result is
+// shared and must not be changed.
 func (s *Store) Renders(key string) []Render {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.renders(key)
+	if known, ok := s.records.get(key); ok {
+		return known
+	}
+	file := s.lockOf(key)
+	file.Lock()
+	defer file.Unlock()
+	return s.read(key)
 }
 
-func (s *Store) renders(key string) []Render {
-	if known, ok := s.keys[key]; ok {
+// lockOf returns the lock of a key's file.
+func (s *Store) lockOf(key string) *sync.Mutex {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // it cannot fail
+	return &s.writers[h.Sum32()%uint32(len(s.writers))]
+}
+
+// read returns what is known of a declaration; its file is locked.
+func (s *Store) read(key string) []Render {
+	if known, ok := s.records.get(key); ok {
 		return known
 	}
 	name := s.keyFile(key)
@@ -123,32 +157,28 @@ func (s *Store) renders(key string) []Render {
 		return nil
 	}
 	s.touch(name)
+	s.records.put(key, known, int64(len(body)))
 	return known
 }
 
 // Put remembers a render of a declaration and its objects.
 func (s *Store) Put(key string, r Render, blob []byte) {
-	s.putBlob(r.Digest, blob)
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.putBlob(r, blob)
+	file := s.lockOf(key)
+	file.Lock()
+	defer file.Unlock()
 	known := []Render{r}
-	for _, o := range s.renders(key) {
+	for _, o := range s.read(key) {
 		if len(known) < perKey && !sameInputs(o, r) {
 			known = append(known, o)
 		}
 	}
 	body, err := json.Marshal(known)
 	if err == nil {
+		s.records.put(key, known, int64(len(body)))
 		err = s.write(s.keyFile(key), append([]byte(Digest(body)+"\n"), body...))
 	}
 	s.health(err)
-	if err != nil {
-		if len(s.keys) < 10_000 {
-			s.keys[key] = known
-		}
-		return
-	}
-	delete(s.keys, key)
 }
 
 // sameInputs reports whether two renders had the same inputs; the newer one replaces the other.
@@ -188,7 +218,14 @@ func (s *Store) Blob(digest string) ([]byte, error) {
 		}
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "read the render store: %w", err)
 	}
-	if Digest(blob) != digest {
+	plain, sealed := s.open(blob, digest)
+	switch {
+	case sealed && plain == nil:
+		s.forget(name) // sealed by a process that has ended
+		return nil, rutter.Errorf(rutter.CodeNotFound, "the render store cannot open %s any more", digest)
+	case sealed:
+		return plain, nil
+	case Digest(blob) != digest:
 		s.drop(name, "a damaged file of the render store was dropped")
 		return nil, rutter.Errorf(rutter.CodeNotFound, "the render store held a damaged %s", digest)
 	}
@@ -196,19 +233,23 @@ func (s *Store) Blob(digest string) ([]byte, error) {
 	return blob, nil
 }
 
-func (s *Store) putBlob(digest string, blob []byte) {
-	name, err := s.blobFile(digest)
+func (s *Store) putBlob(r Render, blob []byte) {
+	name, err := s.blobFile(r.Digest)
 	if err != nil {
 		return
 	}
-	if info, err := os.Stat(name); err == nil && info.Size() == int64(len(blob)) {
+	kept := blob
+	if r.Sealed {
+		kept = s.close(blob, r.Digest)
+	}
+	if info, err := os.Stat(name); err == nil && info.Size() == int64(len(kept)) {
 		s.touch(name)
 		return
 	}
-	err = s.write(name, blob)
+	err = s.write(name, kept)
 	s.health(err)
 	if err != nil {
-		s.hold(digest, blob)
+		s.hold(r.Digest, blob)
 	}
 }
 
@@ -259,24 +300,47 @@ func (s *Store) write(name string, data []byte) error {
 		before = info.Size()
 	}
 	dir := filepath.Dir(name)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make folder: %w", err)
-	}
-	tmp, err := os.CreateTemp(dir, "tmp-")
-	if err != nil {
-		return fmt.Errorf("make file: %w", err)
-	}
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), name)
+	tmp := filepath.Join(dir, fmt.Sprintf("tmp-%d-%d", os.Getpid(), s.temp.Add(1)))
+	err := s.writeNew(dir, tmp, data)
+	if err == nil {
+		err = os.Rename(tmp, name)
 	}
 	if err != nil {
-		return fmt.Errorf("write file: %w", errors.Join(err, os.Remove(tmp.Name())))
+		return fmt.Errorf("write file: %w", errors.Join(err, removed(os.Remove(tmp))))
 	}
 	if s.size.Add(int64(len(data))-before) > s.opts.MaxBytes {
 		s.evict()
 	}
 	return nil
+}
+
+// writeNew writes a file in a folder, which is made when it is not there.
+func (s *Store) writeNew(dir, name string, data []byte) error {
+	if _, ok := s.made.Load(dir); ok {
+		if err := os.WriteFile(name, data, 0o600); !errors.Is(err, fs.ErrNotExist) {
+			return err //nolint:wrapcheck // the caller says what was being written
+		}
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err //nolint:wrapcheck // see above
+	}
+	s.made.Store(dir, true)
+	return os.WriteFile(name, data, 0o600) //nolint:wrapcheck // see above
+}
+
+// removed is the error of a removal, where there was something to remove.
+func removed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// forget removes a file that can't be used.
+func (s *Store) forget(name string) {
+	if info, err := os.Stat(name); err == nil && os.Remove(name) == nil {
+		s.size.Add(-info.Size())
+	}
 }
 
 func (s *Store) drop(name, why string) {

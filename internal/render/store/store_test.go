@@ -157,7 +157,7 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	s := open(t, dir, store.Options{})
 	// A file where the store needs a folder fails for root, too, which permissions do not.
 	for _, name := range []string{"blobs", "keys"} {
-		if err := os.WriteFile(filepath.Join(dir, "v1", name), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "v2", name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,5 +167,62 @@ func TestDiskThatTakesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff([]store.Render{r}, s.Renders("k")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhatIsSecretLiesSealed(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, store.Options{})
+	const secret = "hunter2-is-no-password"
+	r := store.Render{SourceType: "Helm", Digest: store.Digest([]byte("address")), Sealed: true}
+	s.Put("k", r, []byte(secret))
+	blob, err := s.Blob(r.Digest)
+	if err != nil || string(blob) != secret {
+		t.Fatalf("the process that sealed it reads %q, %v", blob, err)
+	}
+	var files int
+	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		files++
+		data, err := os.ReadFile(name)
+		if strings.Contains(string(data), secret) {
+			t.Errorf("%s holds the secret in the clear", name)
+		}
+		return err
+	})
+	if err != nil || files != 2 {
+		t.Fatalf("%d files, %v", files, err)
+	}
+	next := open(t, dir, store.Options{})
+	if _, err := next.Blob(r.Digest); rutter.CodeOf(err) != rutter.CodeNotFound {
+		t.Fatalf("the next process reads what the last one sealed: %v", err)
+	}
+}
+
+func TestSealedFileAnswersForItsDigestOnly(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, store.Options{})
+	a := store.Render{Digest: store.Digest([]byte("a")), Sealed: true}
+	b := store.Render{Digest: store.Digest([]byte("b")), Sealed: true}
+	s.Put("a", a, []byte("one"))
+	s.Put("b", b, []byte("two"))
+	file := func(digest string) string {
+		m, err := filepath.Glob(filepath.Join(dir, "*", "blobs", "*", digest))
+		if err != nil || len(m) != 1 {
+			t.Fatal(m, err)
+		}
+		return m[0]
+	}
+	data, err := os.ReadFile(file(a.Digest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file(b.Digest), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if blob, err := s.Blob(b.Digest); err == nil {
+		t.Fatalf("%q was answered for another digest", blob)
 	}
 }

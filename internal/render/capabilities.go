@@ -1,0 +1,39 @@
+package render
+
+import (
+	"sync"
+
+	"github.com/rutterhq/rutter/internal/render/buildenv"
+)
+
+// digests remembers the digest of each cluster's version and API list. The
+// lists are long, seldom new, and handed over unchanged for many units.
+type digests struct {
+	mu sync.Mutex
+	by map[capabilityKey]string
+}
+
+// capabilityKey is the identity of a list, not its content.
+type capabilityKey struct {
+	version string
+	first   *string
+	n       int
+}
+
+func (d *digests) of(version string, apis []string) string {
+	if len(apis) == 0 {
+		return version
+	}
+	k := capabilityKey{version: version, first: &apis[0], n: len(apis)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if digest, ok := d.by[k]; ok {
+		return digest
+	}
+	if d.by == nil || len(d.by) > 10_000 {
+		d.by = map[capabilityKey]string{}
+	}
+	digest := buildenv.Capabilities(version, apis)
+	d.by[k] = digest
+	return digest
+}

@@ -40,6 +40,17 @@ type RepoCredential struct {
 	Unsupported []string
 }
 
+// DecryptionKey is one Secret with keys that open files sealed by SOPS.
+type DecryptionKey struct {
+	// Name is the Secret's, for errors.
+	Name string
+	// Project restricts use to one project; empty means unscoped.
+	Project string
+	// Data are age identities (*.agekey), armored PGP private keys (*.asc) and the
+	// logins of key services (sops.vault-token, sops.aws-kms, sops.gcp-kms, sops.azure-kv).
+	Data map[string][]byte
+}
+
 // GitHubApp is the login of a GitHub App (reference 1.12).
 type GitHubApp struct {
 	ID int64

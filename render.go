@@ -58,8 +58,12 @@ type RenderSettings struct {
 	HelmDisabled, KustomizeDisabled, JsonnetDisabled bool
 	// Kustomize are build options by version name; "" is the default.
 	Kustomize map[string]KustomizeBuild
-	// ValuesFileSchemes are the protocols of remote values files; nil means http and https.
+	// ValuesFileSchemes are the protocols of remote values files; nil means http
+	// and https, an empty list none.
 	ValuesFileSchemes []string
+	// MaxDirectoryBytes bounds the files of a plain directory; 0 means 10 MB,
+	// negative no limit.
+	MaxDirectoryBytes int64
 }
 
 // KustomizeBuild are the options of kustomize build that an operator may set.

@@ -63,7 +63,7 @@ func (e *Engine) subscribe(unit rutter.Unit) {
 func reposOf(unit rutter.Unit) []rutter.Repo {
 	var repos []rutter.Repo
 	for _, s := range unit.Sources {
-		if r := (rutter.Repo{URL: s.RepoURL, Revision: s.TargetRevision, Project: unit.Project}); s.Chart == "" && !slices.Contains(repos, r) {
+		if r := s.Repo(unit.Project); !slices.Contains(repos, r) {
 			repos = append(repos, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,7 +31,8 @@ type desired struct {
 	index       map[rutter.Ref]int
 	images      []string
 	conditions  []rutter.Condition
-	// ignore is the rule set that verdicts were judged by.
+	// ignore is the rule set that verdicts are judged by: the unit's, and one for
+	// each object with fields that come out differently in each render.
 	ignore []rutter.IgnoreRule
 }
 
@@ -54,16 +56,16 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	if err != nil {
 		return nil, err
 	}
-	d := &desired{index: map[rutter.Ref]int{}, ignore: unit.Ignore}
+	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore)}
 	var all []rutter.Manifests
 	for i, src := range unit.Sources {
 		d.revisions = append(d.revisions, snaps[i].Revision())
-		if src.Ref != "" && src.Path == "" {
+		if src.OnlyRef() {
 			d.sourceTypes = append(d.sourceTypes, "Directory")
 			all = append(all, rutter.Manifests{})
 			continue
 		}
-		res, err := e.renderOne(ctx, unit, c, i, snaps)
+		res, err := e.renderOne(ctx, unit, c, i, snaps, true)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
 		}
@@ -92,7 +94,34 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	if old != nil && old.key == d.key && !rebuild {
 		return old.at(d), nil
 	}
+	for i := range all {
+		if err := e.loadObjects(ctx, unit, c, i, snaps, &all[i]); err != nil {
+			return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
+		}
+		d.digests[i] = all[i].Digest
+	}
+	d.key = desiredKey(unit, d.digests)
 	return d, e.build(ctx, unit, c, d, all)
+}
+
+// loadObjects completes an answer that the store gave by name only. What it no
+// longer holds is rendered once more.
+func (e *Engine) loadObjects(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot, m *rutter.Manifests) error {
+	if m.Objects != nil || m.Digest == "" {
+		return nil
+	}
+	loaded, err := e.opts.Renderer.Load(m.Digest)
+	if err == nil {
+		m.Objects = loaded.Objects
+		return nil
+	}
+	res, err := e.renderOne(ctx, unit, c, i, snaps, false)
+	if err != nil {
+		return err
+	}
+	e.stats.Renders.Add(1)
+	*m = res.Manifests
+	return nil
 }
 
 // at is the same desired objects at other commits.
@@ -112,16 +141,17 @@ func desiredKey(unit rutter.Unit, digests []string) string {
 }
 
 // snapshots resolves every source once; two sources of one repository and
-// revision see the same commit.
+// revision see the same commit, however its URL is spelled.
 func (e *Engine) snapshots(ctx context.Context, unit rutter.Unit, fresh bool) ([]rutter.Snapshot, error) {
 	seen := map[rutter.Repo]rutter.Snapshot{}
 	var snaps []rutter.Snapshot
 	for i, src := range unit.Sources {
-		if src.Chart != "" {
-			return nil, rutter.Errorf(rutter.CodeUnsupported, "%s: charts from Helm repositories (chart: %s) are not acted on yet", sourceName(unit, i), src.Chart)
+		repo := src.Repo(unit.Project)
+		same := repo
+		if repo.Kind() == rutter.RepoGit {
+			same.URL = rutter.NormalizeGitURL(repo.URL)
 		}
-		repo := rutter.Repo{URL: src.RepoURL, Revision: src.TargetRevision, Project: unit.Project}
-		snap := seen[repo]
+		snap := seen[same]
 		if snap == nil {
 			age := keepForever
 			if fresh {
@@ -132,17 +162,21 @@ func (e *Engine) snapshots(ctx context.Context, unit rutter.Unit, fresh bool) ([
 				return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
 			}
 			e.repos.Saw(repo, snap.Revision(), fresh)
-			seen[repo] = snap
+			seen[same] = snap
 		}
 		snaps = append(snaps, snap)
 	}
 	return snaps, nil
 }
 
-func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot) (rutter.RenderResult, error) {
+func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot, lazy bool) (rutter.RenderResult, error) {
 	req := rutter.RenderRequest{
 		Source: unit.Sources[i], Snapshot: snaps[i], AppName: unit.ID.Name, Instance: unit.Instance,
-		Project: unit.Project, Namespace: unit.Target.Namespace,
+		Project: unit.Project, Namespace: unit.Target.Namespace, Lazy: lazy, Cluster: c.Info().Server,
+		Permit: func(repo rutter.Repo) error { return e.opts.PermitRepo(unit.Project, repo) },
+	}
+	if e.opts.Lookup != nil {
+		req.Lookup = e.opts.Lookup(unit, c)
 	}
 	for j, src := range unit.Sources {
 		if src.Ref != "" {
@@ -180,7 +214,9 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 			o.Ref = rutter.RefOf(full)
 			o.Meta = plan.MetaOf(obj.GetAnnotations())
 			o.KindMissing = missing
-			o.Hash = compare.Hash(full)
+			rule := randomRule(obj, full)
+			d.ignore = append(d.ignore, rule...)
+			o.Hash = compare.Hash(compare.Strip(full, rule))
 			o.DefinesGroup, o.DefinesKind = defines(full)
 			if namespaced && o.Ref.Namespace == "" {
 				return rutter.Errorf(rutter.CodeInvalid, "namespace for %s %q is missing: set metadata.namespace or spec.destination.namespace", o.Ref.Kind, o.Ref.Name)
@@ -195,6 +231,22 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
 	return nil
+}
+
+// randomRule ignores the fields of an object that come out differently each
+// time it is rendered: their first applied value is kept (scenario B21).
+func randomRule(obj rutter.Object, full *unstructured.Unstructured) []rutter.IgnoreRule {
+	if len(obj.Random) == 0 {
+		return nil
+	}
+	ref := rutter.RefOf(full)
+	pointers := slices.Clone(obj.Random)
+	for i, p := range pointers {
+		if rest, ok := strings.CutPrefix(p, "/stringData/"); ok && ref.Kind == "Secret" && ref.Group == "" {
+			pointers[i] = "/data/" + rest // where it is sent
+		}
+	}
+	return []rutter.IgnoreRule{{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, JSONPointers: pointers}}
 }
 
 // add appends o; of two declarations of one object the last wins (reference 2.11).

@@ -13,7 +13,7 @@ import (
 // Options configure an Engine. All ports are required.
 type Options struct {
 	Sources  rutter.Sources
-	Renderer Renderer
+	Renderer rutter.Renderer
 	Clusters rutter.Clusters
 	// Changed is called when the report of a unit may have changed; it must be
 	// quick. The report itself is fetched with Engine.Report when it is wanted,
@@ -22,6 +22,12 @@ type Options struct {
 	Changed func(id rutter.UnitID, minor bool)
 	// Permit says whether the unit may manage an object there, and if not why.
 	Permit func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref, namespaced bool) error
+	// PermitRepo says whether a project may read a repository that one of its
+	// sources names: a chart's dependency, a remote base, a values file.
+	PermitRepo func(project string, repo rutter.Repo) error
+	// Lookup gives a unit's charts a view of its cluster, as the tenant; nil, or
+	// a nil answer, means that lookup finds nothing.
+	Lookup func(unit rutter.Unit, c rutter.Cluster) rutter.Lookup
 	Logger *slog.Logger
 	Now    func() time.Time
 
@@ -31,13 +37,6 @@ type Options struct {
 	// PollJitter added at random; 0 means never.
 	PollInterval time.Duration
 	PollJitter   time.Duration
-}
-
-// Renderer is what the engine needs of a render store beside rendering.
-type Renderer interface {
-	rutter.Renderer
-	// Load returns stored manifests by digest.
-	Load(digest string) (rutter.Manifests, error)
 }
 
 // Engine keeps units equal to their sources.

@@ -194,7 +194,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		x.State, x.Reason = rutter.OutOfSync, fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, other, u.unit.Instance)
 		return
 	}
-	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.unit.Ignore)
+	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.desired.ignore)
 	if ok && old != nil && old.DesiredHash == d.Hash && old.OwnedHash == owned && old.State == rutter.Synced {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return
@@ -205,7 +205,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		e.renderAgain(u)
 		return
 	}
-	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Ignore: u.unit.Ignore})
+	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Ignore: u.desired.ignore})
 	if res.Equal {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return

@@ -107,7 +107,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		u.mu.Unlock()
 		return nil, err
 	}
-	if len(unit.Ignore) == 0 {
+	if len(d.ignore) == 0 {
 		return want, nil
 	}
 	u.mu.Lock()
@@ -124,7 +124,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	if err != nil {
 		return nil, fmt.Errorf("read the live object for its ignored fields: %w", err)
 	}
-	return compare.Respect(want, live, unit.Ignore), nil
+	return compare.Respect(want, live, d.ignore), nil
 }
 
 // renderAt renders the unit's sources at another revision, for one sync.
@@ -132,7 +132,9 @@ func (e *Engine) renderAt(ctx context.Context, u *state, unit rutter.Unit, c rut
 	at := unit
 	at.Sources = slices.Clone(unit.Sources)
 	for i := range at.Sources {
-		at.Sources[i].TargetRevision = revision
+		if at.Sources[i].Repo("").Kind() == rutter.RepoGit {
+			at.Sources[i].TargetRevision = revision
+		}
 	}
 	d, err := e.render(ctx, u, at, c, true, true)
 	if err != nil {

@@ -283,7 +283,7 @@ func (e *Engine) predict(ctx context.Context, u *state, c rutter.Cluster, unit r
 	want, err := e.object(unit, d, i)
 	if err == nil {
 		e.stats.DryRuns.Add(1)
-		err = e.settle(ctx, u, c, unit, o, want)
+		err = e.settle(ctx, u, c, d, i, want)
 	}
 	if err == nil || ctx.Err() != nil {
 		return
@@ -295,17 +295,18 @@ func (e *Engine) predict(ctx context.Context, u *state, c rutter.Cluster, unit r
 	}
 }
 
-func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, o desiredObject, want *unstructured.Unstructured) error {
+func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desired, i int, want *unstructured.Unstructured) error {
+	o := d.objects[i]
 	live, err := c.Get(ctx, o.gvk, o.Ref.Namespace, o.Ref.Name)
 	if err != nil {
 		return fmt.Errorf("read the live object: %w", err)
 	}
-	sent := compare.Respect(want, live, unit.Ignore)
+	sent := compare.Respect(want, live, d.ignore)
 	predicted, err := c.Apply(ctx, sent, rutter.ApplyOptions{DryRun: true})
 	if err != nil {
 		return fmt.Errorf("dry run: %w", err)
 	}
-	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Ignore: unit.Ignore})
+	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Ignore: d.ignore})
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	x := newEntry(o.gvk, 0, live)
@@ -319,7 +320,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	x.State, x.Diffs, x.Reason = rutter.OutOfSync, res.Diffs, "differs"
 	if res.Equal {
 		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
-		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, unit.Ignore)
+		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, d.ignore)
 	}
 	u.live[o.Ref] = &x
 	u.notify()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type Options struct {
 	Clusters    Clusters
 	Credentials Credentials
 	Sources     rutter.Sources
+	Settings    RenderSettings
+	Keys        DecryptionKeys
 	// AllowExec lists the credential plugins that the operator allows.
 	AllowExec func(command string) bool
 	Logger    *slog.Logger
@@ -74,6 +77,13 @@ type Controllers struct {
 	status   *statusWriter
 	apps     *applications
 	sets     *applicationSets
+
+	repoMu  sync.RWMutex
+	aliases map[string]string // names of registered repositories to their URLs
+
+	settingsMu sync.Mutex
+	settings   *rutter.RenderSettings
+	keys       []rutter.DecryptionKey
 }
 
 // New wires the controllers into a manager. The engine must be built with
@@ -94,7 +104,7 @@ func (c *Controllers) Setup(mgr ctrl.Manager) error {
 	c.client = mgr.GetClient()
 	for name, setup := range map[string]func(ctrl.Manager) error{
 		"applications": c.apps.setup, "applicationsets": c.sets.setup, "projects": c.setupProjects,
-		"clusters": c.setupClusters, "repositories": c.setupRepositories,
+		"clusters": c.setupClusters, "repositories": c.setupRepositories, "settings": c.setupSettings,
 	} {
 		if err := setup(mgr); err != nil {
 			return fmt.Errorf("set up the controller of %s: %w", name, err)
@@ -127,6 +137,9 @@ func setEvent(key types.NamespacedName) event.TypedGenericEvent[*v1alpha1.Applic
 // start sees the whole picture, and no status flickers.
 func (c *Controllers) Prime(ctx context.Context) error {
 	if _, err := c.reconcileRepositories(ctx, reconcile.Request{}); err != nil {
+		return err
+	}
+	if _, err := c.reconcileSettings(ctx, reconcile.Request{}); err != nil {
 		return err
 	}
 	for _, list := range []struct {

@@ -117,8 +117,10 @@ func TestParseClusterErrors(t *testing.T) {
 
 func TestParseRepository(t *testing.T) {
 	c, err := argo.ParseRepository(secret("repository", "url", " https://x/y ", "username", "u", "password", "p", "insecure", "true", "project", "team",
-		"depth", "0", "enableLfs", "true", "enableOCI", "false", "githubAppID", "1"))
-	want := rutter.RepoCredential{URL: "https://x/y", Type: "git", Username: "u", Password: "p", Insecure: true, Project: "team", Unsupported: []string{"enableLfs", "githubAppID"}}
+		"depth", "3", "enableLfs", "true", "enableOCI", "false", "githubAppID", "1", "githubAppInstallationID", "2", "githubAppPrivateKey", "pem",
+		"githubAppEnterpriseBaseUrl", "https://ghe/api/v3", "gcpServiceAccountKey", "{}"))
+	want := rutter.RepoCredential{URL: "https://x/y", Type: "git", Username: "u", Password: "p", Insecure: true, Project: "team", EnableLFS: true,
+		GitHubApp: &rutter.GitHubApp{ID: 1, InstallationID: 2, PrivateKey: "pem", BaseURL: "https://ghe/api/v3"}, Depth: 3, Unsupported: []string{"gcpServiceAccountKey"}}
 	if diff := cmp.Diff(want, c); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -131,6 +133,8 @@ func TestParseRepository(t *testing.T) {
 		"key url is missing":                    {"password", "hunter2"},
 		"key type must be git, helm or oci":     {"url", "https://x", "type", "hunter2"},
 		"key insecure must be true or false":    {"url", "https://x", "insecure", "hunter2"},
+		"key depth must be a number":            {"url", "https://x", "depth", "hunter2"},
+		"githubAppPrivateKey must be set":       {"url", "https://x", "githubAppID", "7"},
 		"tlsClientCertKey must be set together": {"url", "https://x", "tlsClientCertData", "hunter2"},
 	} {
 		if _, err := argo.ParseRepository(secret("repository", kv...)); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "hunter2") {

@@ -50,6 +50,8 @@ func (t *translation) checkSource(field string, s *v1alpha1.ApplicationSource, m
 		t.invalid("%s: path, chart or ref is required", field)
 	case s.Chart != "" && s.TargetRevision == "":
 		t.invalid("%s.targetRevision is required for a chart", field)
+	case s.Chart != "" && s.Path != "":
+		t.invalid("%s: path and chart exclude each other: a chart from a Helm repository has no path", field)
 	}
 	if strings.HasPrefix(s.Path, "/") {
 		t.invalid("%s.path: %q must be relative to the root of the repository", field, s.Path)
@@ -84,37 +86,19 @@ func (t *translation) checkRef(field string, s *v1alpha1.ApplicationSource, refs
 }
 
 func (t *translation) source(field string, s *v1alpha1.ApplicationSource) rutter.Source {
-	out := rutter.Source{RepoURL: s.RepoURL, Path: s.Path, TargetRevision: s.TargetRevision, Chart: s.Chart, Ref: s.Ref, Name: s.Name}
-	note := func(set bool, name string) {
-		if set {
-			out.Unsupported = append(out.Unsupported, field+"."+name)
-			t.unsupported(true, field+"."+name)
-		}
-	}
-	refuse := func(set bool, name string) {
-		if set {
-			out.Unsupported = append(out.Unsupported, field+"."+name)
-			t.refuse(true, field+"."+name)
-		}
-	}
-	refuse(strings.HasPrefix(s.RepoURL, "oci://"), `repoURL "oci://"`)
-	refuse(s.Chart != "", "chart")
-	refuse(s.Plugin != nil, "plugin")
-	refuse(s.TagPrefix != "", "tagPrefix")
+	out := rutter.Source{RepoURL: s.RepoURL, Path: s.Path, TargetRevision: s.TargetRevision, Chart: s.Chart, Ref: s.Ref, Name: s.Name, TagPrefix: s.TagPrefix}
 	if d := s.Directory; d != nil {
-		out.Directory = &rutter.DirectoryOptions{Recurse: d.Recurse, Include: d.Include, Exclude: d.Exclude}
-		refuse(len(d.Jsonnet.ExtVars)+len(d.Jsonnet.TLAs)+len(d.Jsonnet.Libs) > 0, "directory.jsonnet")
-		refuse(d.DisableExtensionFilter, "directory.disableExtensionFilter")
+		out.Directory = &rutter.DirectoryOptions{Recurse: d.Recurse, Include: d.Include, Exclude: d.Exclude,
+			DisableExtensionFilter: d.DisableExtensionFilter, Jsonnet: jsonnet(d.Jsonnet)}
 	}
 	if k := s.Kustomize; k != nil {
 		out.Kustomize = t.kustomize(field+".kustomize", k)
-		note(k.Version != "", "kustomize.version")
-		note(k.KubeVersion != "", "kustomize.kubeVersion")
-		note(len(k.APIVersions) > 0, "kustomize.apiVersions")
 	}
 	if h := s.Helm; h != nil {
 		out.Helm = helmOptions(h)
-		note(h.PassCredentials, "helm.passCredentials")
+	}
+	if p := s.Plugin; p != nil {
+		out.Plugin = t.plugin(field+".plugin", p)
 	}
 	return out
 }

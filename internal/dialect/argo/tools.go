@@ -15,6 +15,7 @@ func (t *translation) kustomize(field string, k *v1alpha1.ApplicationSourceKusto
 		ForceCommonLabels: k.ForceCommonLabels, ForceCommonAnnotations: k.ForceCommonAnnotations, CommonAnnotationsEnvsubst: k.CommonAnnotationsEnvsubst,
 		LabelWithoutSelector: k.LabelWithoutSelector, LabelIncludeTemplates: k.LabelIncludeTemplates, Namespace: k.Namespace,
 		Components: k.Components, IgnoreMissingComponents: k.IgnoreMissingComponents,
+		Version: k.Version, KubeVersion: k.KubeVersion, APIVersions: k.APIVersions,
 	}
 	for i, r := range k.Replicas {
 		count, ok := replicaCount(r.Count)
@@ -47,11 +48,43 @@ func replicaCount(v intstr.IntOrString) (int64, bool) {
 	return n, err == nil && n >= 0
 }
 
+func jsonnet(j v1alpha1.ApplicationSourceJsonnet) *rutter.JsonnetOptions {
+	if len(j.ExtVars)+len(j.TLAs)+len(j.Libs) == 0 {
+		return nil
+	}
+	return &rutter.JsonnetOptions{ExtVars: jsonnetVars(j.ExtVars), TLAs: jsonnetVars(j.TLAs), Libs: j.Libs}
+}
+
+func jsonnetVars(in []v1alpha1.JsonnetVar) []rutter.JsonnetVar {
+	var out []rutter.JsonnetVar
+	for _, v := range in {
+		out = append(out, rutter.JsonnetVar{Name: v.Name, Value: v.Value, Code: v.Code})
+	}
+	return out
+}
+
+func (t *translation) plugin(field string, p *v1alpha1.ApplicationSourcePlugin) *rutter.PluginOptions {
+	out := &rutter.PluginOptions{Name: p.Name}
+	for i, e := range p.Env {
+		if e.Name == "" {
+			t.invalid("%s.env[%d].name is required", field, i)
+		}
+		out.Env = append(out.Env, rutter.PluginEnv{Name: e.Name, Value: e.Value})
+	}
+	for i, q := range p.Parameters {
+		if q.Name == "" {
+			t.invalid("%s.parameters[%d].name is required", field, i)
+		}
+		out.Parameters = append(out.Parameters, rutter.PluginParameter{Name: q.Name, String: q.String, Array: q.Array, Map: q.Map})
+	}
+	return out
+}
+
 func helmOptions(h *v1alpha1.ApplicationSourceHelm) *rutter.HelmOptions {
 	out := &rutter.HelmOptions{
 		ReleaseName: h.ReleaseName, ValueFiles: h.ValueFiles, Values: h.Values, IgnoreMissingValueFiles: h.IgnoreMissingValueFiles,
 		SkipCrds: h.SkipCrds, SkipTests: h.SkipTests, SkipSchemaValidation: h.SkipSchemaValidation,
-		Namespace: h.Namespace, KubeVersion: h.KubeVersion, APIVersions: h.APIVersions,
+		Namespace: h.Namespace, KubeVersion: h.KubeVersion, APIVersions: h.APIVersions, PassCredentials: h.PassCredentials,
 	}
 	if h.ValuesObject != nil {
 		out.ValuesObject = h.ValuesObject.Raw

@@ -124,14 +124,6 @@ func TestSpecConditions(t *testing.T) {
 		{"bad pointer", plain + ", ignoreDifferences: [{kind: A, jsonPointers: [spec]}]", bad, "spec.ignoreDifferences[0].jsonPointers[0]", rutter.CodeForbidden, ""},
 
 		{"hydrator", "sourceHydrator: {drySource: {repoURL: https://x, path: a, targetRevision: main}, syncSource: {targetBranch: b, path: a}}, destination: {name: a}", todo, "spec.sourceHydrator", rutter.CodeUnsupported, "its branch is not made here"},
-		{"plugin", "source: {repoURL: https://x, path: a, plugin: {}}, destination: {name: a}", todo, "spec.source.plugin", rutter.CodeUnsupported, "rendering without it would give other objects"},
-		{"chart", "source: {repoURL: https://x, chart: a, targetRevision: '1'}, destination: {name: a}", todo, "spec.source.chart", rutter.CodeUnsupported, ""},
-		{"oci", "source: {repoURL: 'oci://x', path: a}, destination: {name: a}", todo, "spec.source.repoURL", rutter.CodeUnsupported, ""},
-		{"tagPrefix", "source: {repoURL: https://x, path: a, tagPrefix: v}, destination: {name: a}", todo, "spec.source.tagPrefix", rutter.CodeUnsupported, "another tag would be taken"},
-		{"jsonnet", "source: {repoURL: https://x, path: a, directory: {jsonnet: {libs: [a]}}}, destination: {name: a}", todo, "spec.source.directory.jsonnet", rutter.CodeUnsupported, "its objects would be missing, and pruned"},
-		{"extension filter", "source: {repoURL: https://x, path: a, directory: {disableExtensionFilter: true}}, destination: {name: a}", todo, "spec.source.directory.disableExtensionFilter", rutter.CodeUnsupported, ""},
-		{"kustomize version", "source: {repoURL: https://x, path: a, kustomize: {version: v4}}, destination: {name: a}", todo, "spec.source.kustomize.version", "", "there is one Kustomize"},
-		{"passCredentials", "source: {repoURL: https://x, path: a, helm: {passCredentials: true}}, destination: {name: a}", todo, "spec.source.helm.passCredentials", "", ""},
 		{"jq", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: [.a]}]", todo, "spec.ignoreDifferences[0].jqPathExpressions", "", ""},
 		{"managers", plain + ", ignoreDifferences: [{kind: A, managedFieldsManagers: [a]}]", todo, "spec.ignoreDifferences[0].managedFieldsManagers", "", ""},
 		{"retry refresh", plain + ", syncPolicy: {retry: {refresh: true}}", todo, "spec.syncPolicy.retry.refresh", "", ""},
@@ -254,5 +246,39 @@ func TestProject(t *testing.T) {
 				t.Errorf("problem %v\n%s", u.Problem, diff)
 			}
 		})
+	}
+}
+
+func TestSourceTranslation(t *testing.T) {
+	a := app(t, `
+spec:
+  sources:
+  - {repoURL: https://x, path: a, tagPrefix: web-, targetRevision: 1.*, directory: {disableExtensionFilter: true, jsonnet: {libs: [vendor], tlas: [{name: a, value: b, code: true}], extVars: [{name: c, value: d}]}}}
+  - {repoURL: https://charts, chart: nginx, targetRevision: 1.*, helm: {passCredentials: true}}
+  - {repoURL: 'oci://r/a', path: ., targetRevision: v1}
+  - {repoURL: https://x, path: b, plugin: {name: p-v1, env: [{name: A, value: b}], parameters: [{name: s, string: x}, {name: l, array: [y]}, {name: m, map: {k: v}}]}}
+  - {repoURL: https://x, path: c, kustomize: {version: v5, kubeVersion: '1.30', apiVersions: [a/v1]}}
+destination: {name: a}`)
+	u, conditions := argo.ToUnit(a, argo.Config{Namespace: "argocd"}, nil)
+	if len(conditions) > 0 || u.Problem != nil {
+		t.Fatalf("%v %v", conditions, u.Problem)
+	}
+	x := "x"
+	want := []rutter.Source{
+		{RepoURL: "https://x", Path: "a", TagPrefix: "web-", TargetRevision: "1.*", Directory: &rutter.DirectoryOptions{DisableExtensionFilter: true, Jsonnet: &rutter.JsonnetOptions{
+			Libs: []string{"vendor"}, TLAs: []rutter.JsonnetVar{{Name: "a", Value: "b", Code: true}}, ExtVars: []rutter.JsonnetVar{{Name: "c", Value: "d"}}}}},
+		{RepoURL: "https://charts", Chart: "nginx", TargetRevision: "1.*", Helm: &rutter.HelmOptions{PassCredentials: true}},
+		{RepoURL: "oci://r/a", Path: ".", TargetRevision: "v1"},
+		{RepoURL: "https://x", Path: "b", Plugin: &rutter.PluginOptions{Name: "p-v1", Env: []rutter.PluginEnv{{Name: "A", Value: "b"}}, Parameters: []rutter.PluginParameter{
+			{Name: "s", String: &x}, {Name: "l", Array: []string{"y"}}, {Name: "m", Map: map[string]string{"k": "v"}}}}},
+		{RepoURL: "https://x", Path: "c", Kustomize: &rutter.KustomizeOptions{Version: "v5", KubeVersion: "1.30", APIVersions: []string{"a/v1"}}},
+	}
+	if diff := cmp.Diff(want, u.Sources); diff != "" {
+		t.Error(diff)
+	}
+	for i, kind := range []string{rutter.RepoGit, rutter.RepoHelm, rutter.RepoOCI, rutter.RepoGit, rutter.RepoGit} {
+		if got := u.Sources[i].Repo("p").Kind(); got != kind {
+			t.Errorf("source %d is read as %s, want %s", i, got, kind)
+		}
 	}
 }

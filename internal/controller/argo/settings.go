@@ -1,0 +1,88 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+)
+
+// RenderSettings takes what the operator sets for all renders.
+type RenderSettings interface {
+	Set(s rutter.RenderSettings)
+}
+
+// DecryptionKeys takes the keys that open files sealed by SOPS, all at once.
+type DecryptionKeys interface {
+	SetKeys(keys []rutter.DecryptionKey)
+}
+
+// setupSettings follows argocd-cm, argocd-cmd-params-cm and the Secrets with
+// decryption keys.
+func (c *Controllers) setupSettings(mgr ctrl.Manager) error {
+	one := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: c.opts.Namespace, Name: "settings"}}}
+	})
+	maps := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == argo.ConfigMapName || o.GetName() == argo.ParamsMapName)
+	})
+	return ctrl.NewControllerManagedBy(mgr).Named("settings").
+		Watches(&corev1.ConfigMap{}, one, builder.WithPredicates(maps)).
+		Watches(&corev1.Secret{}, one, builder.WithPredicates(c.secretsOf(argo.SecretTypeSOPSKeys))).
+		Complete(reconcile.Func(c.reconcileSettings))
+}
+
+// reconcileSettings reads all of them anew, and wakes whom a change concerns.
+func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	var cm, params corev1.ConfigMap
+	for name, into := range map[string]*corev1.ConfigMap{argo.ConfigMapName: &cm, argo.ParamsMapName: &params} {
+		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.opts.Namespace, Name: name}, into)
+		if client.IgnoreNotFound(err) != nil {
+			return reconcile.Result{}, fmt.Errorf("read ConfigMap %s: %w", name, err)
+		}
+	}
+	var secrets corev1.SecretList
+	if err := c.client.List(ctx, &secrets, client.InNamespace(c.opts.Namespace), client.MatchingLabels{labelSecretType: argo.SecretTypeSOPSKeys}); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list Secrets with decryption keys: %w", err)
+	}
+	var keys []rutter.DecryptionKey
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		keys = append(keys, rutter.DecryptionKey{Name: s.Name, Project: string(s.Data["project"]), Data: s.Data})
+	}
+	settings, problems := argo.ParseSettings(&cm, &params)
+	for _, p := range problems {
+		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
+	}
+	c.applySettings(settings, keys)
+	return reconcile.Result{}, nil
+}
+
+func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutter.DecryptionKey) {
+	c.settingsMu.Lock()
+	defer c.settingsMu.Unlock()
+	if !reflect.DeepEqual(keys, c.keys) {
+		c.keys = keys
+		c.opts.Keys.SetKeys(keys)
+		c.opts.Engine.RetryFailed()
+	}
+	if c.settings == nil || !reflect.DeepEqual(settings, *c.settings) {
+		first := c.settings == nil
+		c.settings = &settings
+		c.opts.Settings.Set(settings)
+		if !first {
+			c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
+		}
+	}
+}

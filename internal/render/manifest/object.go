@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,13 @@ const maxListDepth = 8
 // empty one, the items of a list kind, else itself. Each must say what it is.
 func Objects(v any, origin rutter.Origin) ([]rutter.Object, error) {
 	return objects(v, origin, "", maxListDepth)
+}
+
+// Objects is Objects for what the document was decoded to: origins and errors
+// name its place in the file.
+func (d Document) Objects(v any, file string) ([]rutter.Object, error) {
+	objs, err := Objects(v, rutter.Origin{File: file, Line: d.Line})
+	return objs, d.numbered(err)
 }
 
 // IsObject reports whether a decoded document looks like a Kubernetes object.
@@ -45,7 +53,7 @@ func objects(v any, origin rutter.Origin, where string, depth int) ([]rutter.Obj
 	if items, ok := listItems(m); ok {
 		return expand(m, items, origin, where, depth)
 	}
-	if err := check(m, origin, where); err != nil {
+	if err := cmp.Or(notAList(m, origin, where), check(m, origin, where)); err != nil {
 		return nil, err
 	}
 	return []rutter.Object{{Unstructured: &unstructured.Unstructured{Object: m}, Origin: origin}}, nil
@@ -66,6 +74,14 @@ func listItems(m map[string]any) ([]any, bool) {
 	}
 	list, ok := items.([]any)
 	return list, ok
+}
+
+// notAList refuses the kind List whose items are none: it is no object either.
+func notAList(m map[string]any, origin rutter.Origin, where string) error {
+	if m["kind"] == "List" && m["items"] != nil {
+		return invalid(origin, "%sitems of a List must be a list, it is %s", where, describe(m["items"]))
+	}
+	return nil
 }
 
 func expand(list map[string]any, items []any, origin rutter.Origin, where string, depth int) ([]rutter.Object, error) {
@@ -194,5 +210,5 @@ func describe(v any) string {
 }
 
 func invalid(origin rutter.Origin, format string, args ...any) error {
-	return &rutter.Error{Code: rutter.CodeInvalid, File: origin.File, Line: origin.Line, Message: fmt.Sprintf(format, args...)}
+	return invalidAt(origin.File, origin.Line, format, args...)
 }

@@ -1,15 +1,16 @@
-// Package manifest turns the text that a render tool read or wrote into
-// objects: it splits YAML streams, decodes documents, expands lists and refuses
-// what is no Kubernetes object, naming the file and the line.
-//
-// Ring: adapter (render); it does no I/O. Directory, kustomize and Helm all end here, so that an object is
-// checked in one way whatever made it.
 package manifest
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
 
-// Document is one document of a YAML stream.
+// Document is one document of a YAML or JSON stream.
 type Document struct {
+	// Number counts the documents that hold something, from 1; zero when unknown.
+	Number int
 	// Line is the first line with content, 1-based.
 	Line int
 	// Data starts at line First of the stream; the offset of line numbers in
@@ -18,18 +19,41 @@ type Document struct {
 	First int
 }
 
-var bom = []byte{0xEF, 0xBB, 0xBF}
+// Documents cuts a stream into its documents: YAML at its markers, JSON values
+// one after the other. Documents that hold only comments and blank lines are
+// left out. A text in UTF-16 is read where a byte order mark says so, as YAML
+// wants it. The error names the line of what is no text, and a stream that
+// holds more than a render may read.
+func Documents(stream []byte, file string) ([]Document, error) {
+	text, err := toUTF8(stream, file)
+	if err != nil {
+		return nil, err
+	}
+	docs := split(text)
+	if len(docs) > maxDocuments {
+		last := docs[maxDocuments]
+		return nil, invalidAt(file, last.Line, "the file holds more than %d documents: split it into several files", maxDocuments)
+	}
+	return docs, nil
+}
 
-// Split cuts a YAML stream at its document markers. Documents that hold only
-// comments and blank lines are left out.
+// Split is Documents for a stream whose limits its maker has checked. What is
+// no text is one document, which Decode refuses.
 func Split(stream []byte) []Document {
-	stream = bytes.TrimPrefix(stream, bom)
+	text, err := toUTF8(stream, "")
+	if err != nil {
+		text = stream
+	}
+	return split(text)
+}
+
+func split(stream []byte) []Document {
 	var docs []Document
 	var cur bytes.Buffer
 	first, line := 1, 0
 	flush := func(next int) {
 		if at := firstContent(cur.Bytes()); at >= 0 {
-			docs = append(docs, Document{Line: first + at, First: first, Data: bytes.Clone(cur.Bytes())})
+			docs = values(docs, Document{Line: first + at, First: first, Data: bytes.Clone(cur.Bytes())})
 		}
 		cur.Reset()
 		first = next
@@ -42,7 +66,7 @@ func Split(stream []byte) []Document {
 		} else {
 			text, stream = stream, nil
 		}
-		switch rest, kind := marker(text); kind {
+		switch rest, kind := marker(bytes.TrimPrefix(text, bomUTF8)); kind {
 		case markStart:
 			if onlyDirectives(cur.Bytes()) {
 				cur.Reset()
@@ -57,6 +81,49 @@ func Split(stream []byte) []Document {
 	}
 	flush(line + 1)
 	return docs
+}
+
+// values appends a document, or its values when it is several JSON objects one
+// after the other: no YAML, but what kubectl reads as well.
+func values(docs []Document, d Document) []Document {
+	add := func(v Document) {
+		v.Number = len(docs) + 1
+		docs = append(docs, v)
+	}
+	parts := jsonValues(d)
+	if len(parts) < 2 {
+		add(d)
+		return docs
+	}
+	for _, p := range parts {
+		add(p)
+	}
+	return docs
+}
+
+func jsonValues(d Document) []Document {
+	body := bytes.TrimLeft(d.Data, " \t\r\n")
+	if len(body) == 0 || body[0] != '{' {
+		return nil
+	}
+	var out []Document
+	dec := json.NewDecoder(bytes.NewReader(d.Data))
+	line, at := d.First, 0
+	for {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			if errors.Is(err, io.EOF) {
+				return out
+			}
+			return nil // no JSON: YAML's parser will say what it is
+		}
+		end := int(dec.InputOffset())
+		start := end - len(raw)
+		line += bytes.Count(d.Data[at:start], []byte("\n"))
+		out = append(out, Document{Line: line, First: line, Data: raw})
+		line += bytes.Count(raw, []byte("\n"))
+		at = end
+	}
 }
 
 type mark int
@@ -89,7 +156,7 @@ func marker(text []byte) ([]byte, mark) {
 func firstContent(data []byte) int {
 	n := 0
 	for text := range bytes.Lines(data) {
-		if t := bytes.TrimSpace(text); len(t) > 0 && t[0] != '#' {
+		if t := bytes.TrimSpace(bytes.TrimPrefix(text, bomUTF8)); len(t) > 0 && t[0] != '#' {
 			return n
 		}
 		n++

@@ -256,9 +256,9 @@ spec:
   - {repoURL: https://x, path: a, tagPrefix: web-, targetRevision: 1.*, directory: {disableExtensionFilter: true, jsonnet: {libs: [vendor], tlas: [{name: a, value: b, code: true}], extVars: [{name: c, value: d}]}}}
   - {repoURL: https://charts, chart: nginx, targetRevision: 1.*, helm: {passCredentials: true}}
   - {repoURL: 'oci://r/a', path: ., targetRevision: v1}
-  - {repoURL: https://x, path: b, plugin: {name: p-v1, env: [{name: A, value: b}], parameters: [{name: s, string: x}, {name: l, array: [y]}, {name: m, map: {k: v}}]}}
+  - {repoURL: https://x, path: b, plugin: {name: p-v1, env: [{name: A, value: b}], parameters: [{name: s, string: x}, {name: l, array: [item]}, {name: m, map: {k: v}}]}}
   - {repoURL: https://x, path: c, kustomize: {version: v5, kubeVersion: '1.30', apiVersions: [a/v1]}}
-destination: {name: a}`)
+  destination: {name: a}`)
 	u, conditions := argo.ToUnit(a, argo.Config{Namespace: "argocd"}, nil)
 	if len(conditions) > 0 || u.Problem != nil {
 		t.Fatalf("%v %v", conditions, u.Problem)
@@ -270,7 +270,7 @@ destination: {name: a}`)
 		{RepoURL: "https://charts", Chart: "nginx", TargetRevision: "1.*", Helm: &rutter.HelmOptions{PassCredentials: true}},
 		{RepoURL: "oci://r/a", Path: ".", TargetRevision: "v1"},
 		{RepoURL: "https://x", Path: "b", Plugin: &rutter.PluginOptions{Name: "p-v1", Env: []rutter.PluginEnv{{Name: "A", Value: "b"}}, Parameters: []rutter.PluginParameter{
-			{Name: "s", String: &x}, {Name: "l", Array: []string{"y"}}, {Name: "m", Map: map[string]string{"k": "v"}}}}},
+			{Name: "s", String: &x}, {Name: "l", Array: []string{"item"}}, {Name: "m", Map: map[string]string{"k": "v"}}}}},
 		{RepoURL: "https://x", Path: "c", Kustomize: &rutter.KustomizeOptions{Version: "v5", KubeVersion: "1.30", APIVersions: []string{"a/v1"}}},
 	}
 	if diff := cmp.Diff(want, u.Sources); diff != "" {

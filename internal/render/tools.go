@@ -36,11 +36,11 @@ func (r *Renderer) helmInput(repo *record.FS, j job) helm.Input {
 }
 
 func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	opts := directory.Options{MaxBytes: max(r.opts.MaxDirectoryBytes, 0)}
+	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(r.opts.MaxDirectoryBytes, 0)}
 	if j.source.Directory != nil {
-		opts.DirectoryOptions = *j.source.Directory
+		in.Options = *j.source.Directory
 	}
-	return directory.Render(repo, j.path, opts)
+	return directory.Render(in)
 }
 
 func (r *Renderer) runPlugin(_ context.Context, _ *record.FS, j job) ([]rutter.Object, []string, error) {

@@ -1,6 +1,6 @@
-// Package directory renders a folder of plain manifests (reference 1.4): YAML
-// and JSON, several documents in a file, recursively where asked for, selected
-// by include and exclude patterns.
+// Package directory renders a folder of plain manifests (reference 1.4): YAML,
+// JSON and Jsonnet, several documents in a file, recursively where asked for,
+// selected by include and exclude patterns.
 //
 // Ring: adapter (render).
 package directory
@@ -15,30 +15,40 @@ import (
 	"github.com/gobwas/glob"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/render/manifest"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/isolate"
+	"github.com/rutterhq/rutter/internal/render/jsonnet"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
-// Options are the declared options and the operator's limit.
-type Options struct {
-	rutter.DirectoryOptions
-
-	// MaxBytes bounds the combined size of the files; zero means no limit.
+// Input is one folder to render.
+type Input struct {
+	Repo *record.FS
+	// Path is relative to the root of the repository.
+	Path    string
+	Options rutter.DirectoryOptions
+	// Env replaces variables in the values that Jsonnet is given.
+	Env *buildenv.Env
+	// MaxBytes bounds the combined size of the files, Jsonnet aside; zero means no limit.
 	MaxBytes int64
+	// JsonnetDisabled passes .jsonnet files over.
+	JsonnetDisabled bool
+	// Pool evaluates Jsonnet in child processes; nil evaluates in this one.
+	Pool *isolate.Pool
 }
 
 // skipMark in a file's text, anywhere, takes the file out of the render.
 var skipMark = []byte("+argocd:skip-file-rendering")
 
-// Render returns the objects in the files of dir, in the lexical order of
-// their paths.
-func Render(repo *record.FS, dir string, opts Options) ([]rutter.Object, []string, error) {
-	r := &renderer{repo: repo, dir: dir, opts: opts}
+// Render returns the objects in the files of the folder, in the lexical order
+// of their paths.
+func Render(in Input) ([]rutter.Object, []string, error) {
+	r := &renderer{in: in}
 	var err error
-	if r.include, err = pattern("include", opts.Include); err != nil {
+	if r.include, err = pattern("include", in.Options.Include); err != nil {
 		return nil, nil, err
 	}
-	if r.exclude, err = pattern("exclude", opts.Exclude); err != nil {
+	if r.exclude, err = pattern("exclude", in.Options.Exclude); err != nil {
 		return nil, nil, err
 	}
 	if err := r.folder("."); err != nil {
@@ -48,9 +58,7 @@ func Render(repo *record.FS, dir string, opts Options) ([]rutter.Object, []strin
 }
 
 type renderer struct {
-	repo             *record.FS
-	dir              string
-	opts             Options
+	in               Input
 	include, exclude glob.Glob
 	size             int64
 
@@ -58,9 +66,16 @@ type renderer struct {
 	warnings []string
 }
 
+// maxPattern bounds a pattern: what one of a few hundred alternatives compiles
+// to is small, and nobody writes more by hand.
+const maxPattern = 4096
+
 func pattern(field, text string) (glob.Glob, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // no pattern
+	}
+	if len(text) > maxPattern {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "directory.%s is longer than %d characters: name folders instead of files", field, maxPattern)
 	}
 	g, err := glob.Compile(text)
 	if err != nil {
@@ -71,15 +86,16 @@ func pattern(field, text string) (glob.Glob, error) {
 
 // folder renders one folder; rel is relative to the source's path.
 func (r *renderer) folder(rel string) error {
-	entries, err := r.repo.ReadDir(path.Join(r.dir, rel))
+	full := path.Join(r.in.Path, rel)
+	entries, err := r.in.Repo.ReadDir(full)
 	if err != nil {
-		return fmt.Errorf("list %s: %w", path.Join(r.dir, rel), err)
+		return fmt.Errorf("list %s: %w", full, err)
 	}
 	for _, e := range entries {
 		name := path.Join(rel, e.Name())
 		switch {
 		case e.IsDir():
-			if r.opts.Recurse {
+			if r.in.Options.Recurse {
 				if err := r.folder(name); err != nil {
 					return err
 				}
@@ -96,9 +112,15 @@ func (r *renderer) folder(rel string) error {
 // wanted applies the extension filter, then exclude, then include.
 func (r *renderer) wanted(rel string) bool {
 	switch path.Ext(rel) {
-	case ".yaml", ".yml", ".json", ".jsonnet":
+	case ".yaml", ".yml", ".json":
+	case ".jsonnet":
+		if r.in.JsonnetDisabled {
+			return false
+		}
 	default:
-		return false
+		if !r.in.Options.DisableExtensionFilter {
+			return false
+		}
 	}
 	if r.exclude != nil && r.exclude.Match(rel) {
 		return false
@@ -115,8 +137,8 @@ func (r *renderer) regular(e fs.DirEntry, rel string) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return false
 	}
-	full := path.Join(r.dir, rel)
-	info, err := r.repo.Stat(full)
+	full := path.Join(r.in.Path, rel)
+	info, err := r.in.Repo.Stat(full)
 	if err != nil {
 		r.warnings = append(r.warnings, full+": the symbolic link leads to nothing inside the repository and was skipped")
 		return false
@@ -125,88 +147,36 @@ func (r *renderer) regular(e fs.DirEntry, rel string) bool {
 }
 
 func (r *renderer) file(rel string) error {
-	full := path.Join(r.dir, rel)
-	data, err := r.repo.ReadFile(full)
+	full := path.Join(r.in.Path, rel)
+	data, err := r.in.Repo.ReadFile(full)
 	if err != nil {
 		return fmt.Errorf("read %s: %w", full, err)
 	}
 	if bytes.Contains(data, skipMark) {
 		return nil
 	}
-	if path.Ext(rel) == ".jsonnet" {
-		return &rutter.Error{Code: rutter.CodeUnsupported, File: full,
-			Message: "Jsonnet is not rendered yet: commit the manifests that it makes, or leave the file out with directory.exclude"}
+	ext := path.Ext(rel)
+	if ext == ".jsonnet" {
+		return r.jsonnet(full)
 	}
-	if r.size += int64(len(data)); r.opts.MaxBytes > 0 && r.size > r.opts.MaxBytes {
-		return rutter.Errorf(rutter.CodeInvalid, "%s: the manifests are larger than %d bytes together: narrow them with directory.include or split the application", r.dir, r.opts.MaxBytes)
+	if r.size += int64(len(data)); r.in.MaxBytes > 0 && r.size > r.in.MaxBytes {
+		return rutter.Errorf(rutter.CodeInvalid, "%s: the manifests are larger than %d bytes together: narrow them with directory.include or split the application", r.in.Path, r.in.MaxBytes)
 	}
-	if path.Ext(rel) == ".json" {
+	if ext == ".json" {
 		return r.json(full, data)
 	}
 	return r.yaml(full, data)
 }
 
-// json reads a file that must hold exactly one object.
-func (r *renderer) json(file string, data []byte) error {
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil
+func (r *renderer) jsonnet(file string) error {
+	in := jsonnet.Input{Repo: r.in.Repo, File: file, Dir: r.in.Path, Env: r.in.Env, Pool: r.in.Pool}
+	if o := r.in.Options.Jsonnet; o != nil {
+		in.Options = *o
 	}
-	v, err := manifest.DecodeJSON(data, file)
-	if err != nil {
-		return err
-	}
-	if isImageManifest(v) {
-		return nil
-	}
-	return r.add(v, rutter.Origin{File: file, Line: 1})
-}
-
-// isImageManifest recognises the description of an OCI artifact that lies
-// beside the manifests it was pulled with.
-func isImageManifest(v any) bool {
-	m, ok := v.(map[string]any)
-	if !ok {
-		return false
-	}
-	media, _ := m["mediaType"].(string)
-	return m["kind"] == nil && strings.HasPrefix(media, "application/vnd.oci.image.manifest")
-}
-
-// yaml reads a file of any number of documents. A file that does not even look
-// like manifests, such as a values file, is passed over.
-func (r *renderer) yaml(file string, data []byte) error {
-	none := true
-	for _, doc := range manifest.Split(data) {
-		v, err := manifest.Decode(doc, file)
-		if err == nil && v != nil && !manifest.IsObject(v) {
-			_, err = manifest.Objects(v, rutter.Origin{File: file, Line: doc.Line})
-		}
-		if err != nil {
-			if none && !looksLikeManifests(data) {
-				return nil
-			}
-			return err
-		}
-		if v == nil {
-			continue
-		}
-		none = false
-		if err := r.add(v, rutter.Origin{File: file, Line: doc.Line}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func looksLikeManifests(data []byte) bool {
-	return bytes.Contains(data, []byte("apiVersion:")) && bytes.Contains(data, []byte("kind:")) && bytes.Contains(data, []byte("metadata:"))
-}
-
-func (r *renderer) add(v any, origin rutter.Origin) error {
-	objs, err := manifest.Objects(v, origin)
-	if err != nil {
-		return err
+	objs, warnings, err := jsonnet.Render(in)
+	for _, w := range warnings {
+		r.warnings = append(r.warnings, file+": "+strings.TrimPrefix(w, "TRACE: "))
 	}
 	r.objects = append(r.objects, objs...)
-	return nil
+	return err //nolint:wrapcheck // it names the file
 }

@@ -34,9 +34,10 @@ func folder() map[string]string {
 	}
 }
 
-func render(t *testing.T, files map[string]string, opts directory.Options) ([]string, error) {
+func render(t *testing.T, files map[string]string, in directory.Input) ([]string, error) {
 	t.Helper()
-	objs, _, err := directory.Render(record.New(t.Context(), rendertest.Snapshot(files), record.Options{}), "app", opts)
+	in.Repo, in.Path = record.New(t.Context(), rendertest.Snapshot(files), record.Options{}), "app"
+	objs, _, err := directory.Render(in)
 	var got []string
 	for _, o := range objs {
 		got = append(got, fmt.Sprintf("%s %s:%d", o.GetName(), o.Origin.File, o.Origin.Line))
@@ -59,7 +60,7 @@ func TestSelection(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := render(t, folder(), directory.Options{DirectoryOptions: tt.opts})
+			got, err := render(t, folder(), directory.Input{Options: tt.opts})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,22 +74,22 @@ func TestSelection(t *testing.T) {
 func TestErrors(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string
-		opts  directory.Options
+		in    directory.Input
 		code  rutter.Code
 		want  string
 	}{
 		"broken after a good document": {files: map[string]string{"app/z.yaml": cm("z") + "---\na: b: c\n"}, want: "app/z.yaml:6: is not valid YAML"},
 		"broken, but meant as one":     {files: map[string]string{"app/z.yaml": "apiVersion: v1\nkind: X\nmetadata: {name: a\n"}, want: "app/z.yaml:"},
 		"repeated key":                 {files: map[string]string{"app/z.yaml": cm("z") + "data:\n  k: a\n  k: b\n"}, want: `app/z.yaml:7: the key "k" appears twice in one mapping`},
-		"jsonnet":                      {files: map[string]string{"app/x.jsonnet": "{}"}, code: rutter.CodeUnsupported, want: "app/x.jsonnet: Jsonnet is not rendered yet"},
+		"jsonnet":                      {files: map[string]string{"app/x.jsonnet": "{}"}, want: "app/x.jsonnet: an object has no apiVersion"},
 		"two values in JSON":           {files: map[string]string{"app/z.json": "{}\n{}"}, want: "app/z.json:2: is not one valid JSON value"},
-		"repeated key in JSON":         {files: map[string]string{"app/z.json": `{"a": 1, "a": 2}`}, want: "app/z.json: a key appears twice"},
-		"too large":                    {opts: directory.Options{MaxBytes: 100}, want: "larger than 100 bytes"},
-		"bad pattern":                  {opts: directory.Options{DirectoryOptions: rutter.DirectoryOptions{Include: "[a"}}, want: "directory.include"},
+		"repeated key in JSON":         {files: map[string]string{"app/z.json": `{"a": 1, "a": 2}`}, want: `app/z.json:1: the key "a" appears twice`},
+		"too large":                    {in: directory.Input{MaxBytes: 100}, want: "larger than 100 bytes"},
+		"bad pattern":                  {in: directory.Input{Options: rutter.DirectoryOptions{Include: "[a"}}, want: "directory.include"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := render(t, rendertest.With(folder(), tt.files), tt.opts)
+			_, err := render(t, rendertest.With(folder(), tt.files), tt.in)
 			if tt.code == "" {
 				tt.code = rutter.CodeInvalid
 			}
@@ -101,7 +102,7 @@ func TestErrors(t *testing.T) {
 
 func TestJsonnetThatIsExcluded(t *testing.T) {
 	files := rendertest.With(folder(), map[string]string{"app/x.jsonnet": "{}"})
-	if _, err := render(t, files, directory.Options{DirectoryOptions: rutter.DirectoryOptions{Exclude: "*.jsonnet"}}); err != nil {
+	if _, err := render(t, files, directory.Input{Options: rutter.DirectoryOptions{Exclude: "*.jsonnet"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,139 @@
+package jsonnet
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/google/go-jsonnet"
+	"github.com/google/go-jsonnet/ast"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/isolate"
+)
+
+const (
+	// maxStack is the evaluator's usual limit on calls in calls.
+	maxStack = 500
+	// maxTraces bounds what std.trace may say.
+	maxTraces = 4096
+)
+
+// Task evaluates one request; an isolated process runs it under TaskName.
+func Task(files isolate.Files, text []byte) ([]byte, error) {
+	var req request
+	if err := json.Unmarshal(text, &req); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "read a request: %w", err)
+	}
+	imports := newImporter(files, req.Libs)
+	source, err := imports.contents(req.File)
+	if err != nil {
+		return nil, cmp.Or(imports.err, err)
+	}
+	var traces bytes.Buffer
+	vm := machine(req, imports, &traces)
+	output, err := run(vm, req.File, source.String())
+	if err != nil {
+		return nil, imports.explain(err, req.File)
+	}
+	out, err := json.Marshal(answer{Output: output, Traces: lines(traces.Bytes())})
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "write down the output: %w", err)
+	}
+	return out, nil
+}
+
+func run(vm *jsonnet.VM, file, source string) (string, error) {
+	node, err := jsonnet.SnippetToAST(file, source)
+	if err != nil {
+		return "", err //nolint:wrapcheck // explain makes a sentence of it
+	}
+	return vm.Evaluate(node) //nolint:wrapcheck // likewise
+}
+
+func machine(req request, imports *importer, traces *bytes.Buffer) *jsonnet.VM {
+	vm := jsonnet.MakeVM()
+	vm.MaxStack = maxStack
+	vm.Importer(imports)
+	vm.SetTraceOut(&limited{buf: traces})
+	for _, v := range req.ExtVars {
+		if v.Code {
+			vm.ExtCode(v.Name, v.Value)
+		} else {
+			vm.ExtVar(v.Name, v.Value)
+		}
+	}
+	for _, v := range req.TLAs {
+		if v.Code {
+			vm.TLACode(v.Name, v.Value)
+		} else {
+			vm.TLAVar(v.Name, v.Value)
+		}
+	}
+	return vm
+}
+
+// explain gives an evaluator's error the place in the repository that it is about.
+func (i *importer) explain(err error, file string) error {
+	if i.err != nil {
+		return i.err // the repository could not be read; the program is not to blame
+	}
+	out := &rutter.Error{Code: rutter.CodeInvalid, File: file}
+	var located interface{ Loc() ast.LocationRange }
+	var runtime jsonnet.RuntimeError
+	switch {
+	case errors.As(err, &runtime):
+		out.Message = "Jsonnet: " + oneLine(runtime.Msg)
+		for _, frame := range runtime.StackTrace {
+			if i.place(out, frame.Loc) {
+				break
+			}
+		}
+	case errors.As(err, &located):
+		loc := located.Loc()
+		out.Message = "is not valid Jsonnet: " + oneLine(strings.TrimPrefix(err.Error(), loc.String()))
+		if !i.place(out, loc) && loc.FileName != "" {
+			out.Message += ", in " + loc.FileName // such as <extvar:name>
+		}
+	default:
+		text, _, _ := strings.Cut(err.Error(), "\n") // after a crash the stack follows
+		out.Message = "Jsonnet: " + oneLine(text)
+	}
+	return out
+}
+
+// place sets file and line, when the location is in a file of the repository:
+// the standard library and variables have places too.
+func (i *importer) place(e *rutter.Error, loc ast.LocationRange) bool {
+	name := loc.FileName
+	if _, known := i.found[name]; !known || loc.Begin.Line == 0 {
+		return false
+	}
+	e.File, e.Line = name, loc.Begin.Line
+	return true
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func lines(text []byte) []string {
+	var out []string
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// limited keeps the start of what is written.
+type limited struct{ buf *bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxTraces - l.buf.Len(); room > 0 {
+		l.buf.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}

@@ -36,7 +36,7 @@ func (r *Renderer) helmInput(repo *record.FS, j job) helm.Input {
 }
 
 func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(r.opts.MaxDirectoryBytes, 0)}
+	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(r.opts.MaxDirectoryBytes, 0), JsonnetDisabled: j.settings.JsonnetDisabled}
 	if j.source.Directory != nil {
 		in.Options = *j.source.Directory
 	}

@@ -61,12 +61,19 @@ lint: $(BIN)/tools/golangci-lint ## golangci-lint over both modules
 $(BIN)/tools/golangci-lint:
 	GOBIN=$(BIN)/tools $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
+# The tools that rendering is compared with, in tests and benchmarks.
+$(BIN)/tools/kustomize:
+	GOBIN=$(BIN)/tools $(GO) install sigs.k8s.io/kustomize/kustomize/v5@v5.8.3
+
+$(BIN)/tools/helm:
+	GOBIN=$(BIN)/tools $(GO) install helm.sh/helm/v4/cmd/helm@v4.3.1
+
 .PHONY: vulncheck
 vulncheck: ## known vulnerabilities of what is linked in
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 .PHONY: bench
-bench: build ## time a set of 1,000 applications; PHASES=sync ARGS="-o json"
+bench: build $(BIN)/tools/kustomize $(BIN)/tools/helm ## time a set of 1,000 applications; PHASES=sync|render ARGS="-o json"
 	$(GO) build -o $(BIN)/rutter-bench ./bench
 	@$(BIN)/rutter-bench --phases "$(or $(PHASES),all)" $(ARGS)
 

@@ -61,6 +61,9 @@ type Cluster interface {
 	// Version is the server's version ("v1.37.2") and the API versions it
 	// serves (group/version and group/version/Kind), for Helm's capabilities.
 	Version(ctx context.Context) (version string, apiVersions []string, err error)
+	// LookupAs reads objects with the rights of a user, whom the engine's own
+	// identity impersonates; what the user may not read is CodeForbidden.
+	LookupAs(user string) Lookup
 }
 
 // Clusters finds members.

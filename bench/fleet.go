@@ -71,11 +71,16 @@ data:
 
 // newFleet makes n overlays and the first commit.
 func newFleet(ctx context.Context, root string, n int) (*fleet, error) {
-	f := &fleet{dir: filepath.Join(root, "fleet"), bare: filepath.Join(root, "fleet.git")}
 	files := map[string]string{"base/all.yaml": baseOf(firstVersion), "base/kustomization.yaml": "resources: [all.yaml]\n", "README.md": "a fleet\n"}
 	for i := range n {
 		files[overlayFile(i)] = overlay(appName(i), "")
 	}
+	return newRepository(ctx, root, files)
+}
+
+// newRepository makes a repository with one commit of these files.
+func newRepository(ctx context.Context, root string, files map[string]string) (*fleet, error) {
+	f := &fleet{dir: filepath.Join(root, "fleet"), bare: filepath.Join(root, "fleet.git")}
 	for name, content := range files {
 		if err := f.write(name, content); err != nil {
 			return nil, err

@@ -48,6 +48,7 @@ func mainCode() int {
 // options are the command line.
 type options struct {
 	apps    int
+	render  bool
 	phases  []string
 	json    bool
 	keep    bool
@@ -63,14 +64,17 @@ func measure(ctx context.Context, args []string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.timeout, fmt.Errorf("not done after %s (--timeout)", opts.timeout))
 	defer cancel()
+	if opts.render {
+		return (&renderBench{options: opts, out: os.Stdout}).run(ctx)
+	}
 	return (&bench{options: opts, out: &printer{w: os.Stdout, json: opts.json, apps: opts.apps}}).run(ctx)
 }
 
 func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.IntVar(&opts.apps, "apps", 1000, "applications of the set, of three objects each")
-	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these")
+	fs.IntVar(&opts.apps, "apps", 0, "applications: of three objects each (default 1000), or with --phases render of two sources each (default 2000)")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render is a bench of its own")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
 	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
@@ -81,6 +85,13 @@ func parse(args []string) (options, error) {
 	if fs.NArg() > 0 {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
+	opts.render = *phases == phaseRender
+	if opts.apps == 0 {
+		opts.apps = 1000
+		if opts.render {
+			opts.apps = 2000
+		}
+	}
 	if opts.apps < 1 || opts.apps > 9999 {
 		return opts, fmt.Errorf("--apps %d: from 1 to 9999 are possible", opts.apps)
 	}
@@ -88,6 +99,9 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
 	}
 	opts.json = *output == "json"
+	if opts.render {
+		return opts, nil
+	}
 	var err error
 	opts.phases, err = parsePhases(*phases)
 	return opts, err
@@ -102,6 +116,8 @@ const (
 	phaseChangeOne = "change-one"
 	phaseChangeAll = "change-all"
 	phaseNoChange  = "no-change"
+	// phaseRender stands for the phases of rendering.
+	phaseRender = "render"
 )
 
 var phaseNames = []string{phaseLimit, phaseSet, phaseFirst, phaseChangeOne, phaseChangeAll, phaseNoChange}
@@ -115,7 +131,7 @@ func parsePhases(s string) ([]string, error) {
 		case slices.Contains(phaseNames, p):
 			want = append(want, p)
 		default:
-			return nil, fmt.Errorf("--phases: %q is none of all, sync, %s", p, strings.Join(phaseNames, ", "))
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, render (alone), %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
 	return want, nil

@@ -35,6 +35,8 @@ type request struct {
 	body         []byte
 	contentType  string
 	accept       string
+	// as is the user with whose rights the call is made; empty means our own.
+	as string
 	// once: the call must not be made twice, or its maker sees to that himself.
 	once bool
 }
@@ -155,6 +157,9 @@ func (m *member) open(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.as != "" {
+		req.Header.Set("Impersonate-User", r.as)
 	}
 	resp, err := m.link.client.Do(req)
 	if err != nil {

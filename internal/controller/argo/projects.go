@@ -100,3 +100,21 @@ func (c *Controllers) Permit(unit rutter.Unit, cluster rutter.ClusterInfo, ref r
 	}
 	return policy.CheckResource(project, cluster, ref, namespaced)
 }
+
+// Lookup gives a unit's charts a view of its cluster, with the rights of the
+// service account that its project names for the destination; nil where the
+// operator does not allow lookup or no account is named: never with our own.
+func (c *Controllers) Lookup(unit rutter.Unit, cluster rutter.Cluster) rutter.Lookup {
+	if !c.opts.HelmLookup {
+		return nil
+	}
+	project, ok := c.projects.get(unit.Project)
+	if !ok {
+		return nil
+	}
+	user, ok := policy.ServiceAccount(project, cluster.Info(), unit.Target.Namespace, unit.ID.Namespace)
+	if !ok {
+		return nil
+	}
+	return cluster.LookupAs(user)
+}

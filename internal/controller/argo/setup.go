@@ -49,7 +49,9 @@ type Options struct {
 	Credentials Credentials
 	Sources     rutter.Sources
 	Settings    RenderSettings
-	Keys        DecryptionKeys
+	// HelmLookup lets charts look objects of their cluster up, as the tenant.
+	HelmLookup bool
+	Keys       DecryptionKeys
 	// AllowExec lists the credential plugins that the operator allows.
 	AllowExec func(command string) bool
 	Logger    *slog.Logger

@@ -2,17 +2,16 @@ package helm
 
 import (
 	"bytes"
-	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/loader/archive"
-	chart "helm.sh/helm/v4/pkg/chart/v2"
-	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/ignore"
 
 	"github.com/rutterhq/rutter"
@@ -27,8 +26,10 @@ const (
 
 var utf8bom = []byte{0xEF, 0xBB, 0xBF}
 
-// loadChart reads a chart's folder into memory, without what .helmignore names.
-func loadChart(repo *record.FS, dir string) (*chart.Chart, error) {
+// load returns the chart in a folder. Every file is read each time, so that the
+// render's inputs are known; parsing them is done once for all charts with
+// this content.
+func (r *Renderer) load(repo *record.FS, dir string) (*loaded, error) {
 	if !repo.IsFile(path.Join(dir, "Chart.yaml")) {
 		return nil, rutter.Errorf(rutter.CodeNotFound, "%s holds no Chart.yaml, so it is no Helm chart", dir)
 	}
@@ -36,29 +37,36 @@ func loadChart(repo *record.FS, dir string) (*chart.Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &chartLoader{repo: repo, dir: dir, rules: rules}
+	l := &folderReader{repo: repo, dir: dir, rules: rules}
 	if err := l.folder("", maxFolderDepth); err != nil {
 		return nil, err
 	}
-	c, err := loader.LoadFiles(l.files)
-	if err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: path.Join(dir, "Chart.yaml"), Message: "the chart cannot be loaded: " + oneLine(err.Error())}
-	}
-	inNameOrder(c)
-	return c, nil
+	hash := contentHash(l.files)
+	return r.charts.get(hash, func() (*loaded, int64, error) {
+		c, err := assemble(l.files, dir)
+		if err != nil {
+			return nil, 0, err
+		}
+		c.hash = hash
+		return c, l.bytes + 1024, nil
+	})
 }
 
-// inNameOrder orders dependencies, which the library gathers in a map: the
-// same chart must always render the same.
-func inNameOrder(c *chart.Chart) {
-	deps := c.Dependencies()
-	slices.SortStableFunc(deps, func(a, b *chart.Chart) int {
-		return cmp.Or(cmp.Compare(a.Name(), b.Name()), cmp.Compare(a.Metadata.Version, b.Metadata.Version))
-	})
-	for _, d := range deps {
-		inNameOrder(d)
+// contentHash names the content of a chart. It is over what was read, not over
+// Git's hashes: a file may have been opened with one project's key.
+func contentHash(files []*archive.BufferedFile) string {
+	h := sha256.New()
+	var n [8]byte
+	write := func(b []byte) {
+		binary.BigEndian.PutUint64(n[:], uint64(len(b)))
+		h.Write(n[:])
+		h.Write(b)
 	}
-	c.SetDependencies(deps...)
+	for _, f := range files {
+		write([]byte(f.Name))
+		write(f.Data)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func ignoreRules(repo *record.FS, dir string) (*ignore.Rules, error) {
@@ -77,15 +85,17 @@ func ignoreRules(repo *record.FS, dir string) (*ignore.Rules, error) {
 	return rules, nil
 }
 
-type chartLoader struct {
+// folderReader reads a chart's folder into memory, without what .helmignore names.
+type folderReader struct {
 	repo  *record.FS
 	dir   string
 	rules *ignore.Rules
 	files []*archive.BufferedFile
+	bytes int64
 }
 
 // folder reads one folder; rel is relative to the chart.
-func (l *chartLoader) folder(rel string, depth int) error {
+func (l *folderReader) folder(rel string, depth int) error {
 	full := path.Join(l.dir, rel)
 	if depth == 0 {
 		return rutter.Errorf(rutter.CodeInvalid, "%s: the chart's folders are nested too deeply", full)
@@ -95,87 +105,43 @@ func (l *chartLoader) folder(rel string, depth int) error {
 		return fmt.Errorf("list %s: %w", full, err)
 	}
 	for _, e := range entries {
-		name := path.Join(rel, e.Name())
-		info, err := l.info(e, path.Join(l.dir, name))
-		if err != nil {
+		if err := l.entry(path.Join(rel, e.Name()), e, depth); err != nil {
 			return err
 		}
-		if info == nil || l.rules.Ignore(name, info) {
-			continue
-		}
-		if info.IsDir() {
-			if err := l.folder(name, depth-1); err != nil {
-				return err
-			}
-			continue
-		}
-		data, err := l.repo.ReadFile(path.Join(l.dir, name))
-		if err != nil {
-			return fmt.Errorf("read %s: %w", path.Join(l.dir, name), err)
-		}
-		l.files = append(l.files, &archive.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, utf8bom)})
 	}
 	return nil
 }
 
-// info follows symbolic links; nil for one that leads nowhere.
-func (l *chartLoader) info(e fs.DirEntry, full string) (fs.FileInfo, error) {
-	if e.Type()&fs.ModeSymlink == 0 {
-		return &plainInfo{DirEntry: e}, nil
+func (l *folderReader) entry(name string, e fs.DirEntry, depth int) error {
+	full := path.Join(l.dir, name)
+	if l.rules.Ignore(name, &plainInfo{DirEntry: e}) {
+		return nil
 	}
-	info, err := l.repo.Stat(full)
-	if record.IsAbsent(err) {
-		return nil, nil //nolint:nilnil // nothing to read
-	}
-	if err != nil {
-		return nil, fmt.Errorf("look up %s: %w", full, err)
-	}
-	return info, nil
-}
-
-// dependencies refuses a chart that lacks a dependency it declares. One that
-// lies in the same repository (file://) is taken from there.
-func dependencies(repo *record.FS, dir string, c *chart.Chart, depth int) error {
-	if depth == 0 {
-		return rutter.Errorf(rutter.CodeInvalid, "%s: the chart's dependencies are nested too deeply", dir)
-	}
-	for _, req := range c.Metadata.Dependencies {
-		if req == nil || has(c, req.Name) {
-			continue
+	var info fs.FileInfo = &plainInfo{DirEntry: e}
+	if e.Type()&fs.ModeSymlink != 0 {
+		followed, err := l.repo.Stat(full)
+		if record.IsAbsent(err) {
+			return &rutter.Error{Code: rutter.CodeInvalid, File: full, Message: "the symbolic link leads nowhere, or out of the repository: remove it, or name it in .helmignore"}
 		}
-		local, ok := strings.CutPrefix(req.Repository, "file://")
-		if !ok {
-			return &rutter.Error{Code: rutter.CodeInvalid, File: path.Join(dir, "Chart.yaml"), Message: fmt.Sprintf(
-				"chart %s depends on %s %s, which is missing in charts/: run `helm dependency build` and commit charts/", c.Name(), req.Name, req.Version)}
-		}
-		sub, err := localDependency(repo, path.Join(dir, local), depth)
 		if err != nil {
-			return &rutter.Error{Code: codeOf(err), File: path.Join(dir, "Chart.yaml"), Message: fmt.Sprintf("dependency %s (%s)", req.Name, req.Repository), Err: err}
+			return fmt.Errorf("look up %s: %w", full, err)
 		}
-		c.AddDependency(sub)
+		if info = followed; l.rules.Ignore(name, info) {
+			return nil
+		}
 	}
+	if info.IsDir() {
+		return l.folder(name, depth-1)
+	}
+	data, err := l.repo.ReadFile(full)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", full, err)
+	}
+	if l.bytes += int64(len(data)); l.bytes > maxChartBytes {
+		return rutter.Errorf(rutter.CodeInvalid, "%s: the chart is larger than %d MiB", l.dir, maxChartBytes>>20)
+	}
+	l.files = append(l.files, &archive.BufferedFile{Name: name, Data: bytes.TrimPrefix(data, utf8bom)})
 	return nil
-}
-
-func localDependency(repo *record.FS, dir string, depth int) (*chart.Chart, error) {
-	clean, err := record.Clean(dir)
-	if err != nil {
-		return nil, fmt.Errorf("look for the chart: %w", err)
-	}
-	sub, err := loadChart(repo, clean)
-	if err != nil {
-		return nil, err
-	}
-	return sub, dependencies(repo, clean, sub, depth-1)
-}
-
-func has(c *chart.Chart, name string) bool {
-	for _, d := range c.Dependencies() {
-		if d.Name() == name {
-			return true
-		}
-	}
-	return false
 }
 
 func codeOf(err error) rutter.Code {

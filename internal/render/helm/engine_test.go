@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
-	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	helmengine "helm.sh/helm/v4/pkg/engine"
 	"sigs.k8s.io/yaml"
 
@@ -22,8 +21,9 @@ import (
 func TestSameAsHelmsEngine(t *testing.T) {
 	for _, name := range []string{"functions", "nulls", "layers"} {
 		t.Run(name, func(t *testing.T) {
-			c, in, vals := load(t, name)
-			top, err := renderValues(in, c, vals)
+			p := load(t, name)
+			c := p.family.clone()
+			top, err := p.renderValues(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -31,11 +31,19 @@ func TestSameAsHelmsEngine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, in, vals = load(t, name)
-			if top, err = renderValues(in, c, vals); err != nil {
+			c = p.family.clone()
+			if top, err = p.renderValues(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			got, err := newEngine(t.Context(), c.Name(), Limits{MaxOutputBytes: 1 << 20}).render(c, top)
+			pages := map[string]page{}
+			if err := collect(c, top, pages); err != nil {
+				t.Fatal(err)
+			}
+			parsed, err := p.r.templates(t.Context(), p.family.identity(), c.Name(), pages)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := parsed.render(&run{ctx: t.Context(), chart: c.Name(), limits: p.r.limits}, pages)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +54,7 @@ func TestSameAsHelmsEngine(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, name string) (*chartv2.Chart, Input, map[string]any) {
+func load(t *testing.T, name string) *pass {
 	t.Helper()
 	ar, err := txtar.ParseFile(filepath.Join("testdata", name+".txtar"))
 	if err != nil {
@@ -70,9 +78,11 @@ func load(t *testing.T, name string) (*chartv2.Chart, Input, map[string]any) {
 			files["chart/"+f.Name] = string(f.Data)
 		}
 	}
-	c, err := loadChart(record.New(t.Context(), rendertest.Snapshot(files), record.Options{}), "chart")
+	r := New(Limits{})
+	in.Repo = record.New(t.Context(), rendertest.Snapshot(files), record.Options{})
+	f, err := r.family(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, in, vals
+	return &pass{r: r, in: in, family: f, vals: vals}
 }

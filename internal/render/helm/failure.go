@@ -3,7 +3,6 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+	chart "helm.sh/helm/v4/pkg/chart/v2"
 
 	"github.com/rutterhq/rutter"
 )
@@ -43,7 +43,7 @@ func (e *engine) failure(err error) error {
 	case errors.As(err, &said):
 		out.Message = said.msg
 	}
-	out.Message = fmt.Sprintf("chart %s: %s", e.chart, oneLine(out.Message))
+	out.Message = fmt.Sprintf("chart %s: %s", e.run.chart, oneLine(out.Message))
 	return out
 }
 
@@ -57,11 +57,12 @@ func problem(err error) string {
 }
 
 // inChart makes the file of a template's error a path in the repository.
-func inChart(err error, dir string) error {
+func (p *pass) inChart(err error, c *chart.Chart) error {
 	var e *rutter.Error
 	if errors.As(err, &e) && e.File != "" {
-		_, rest, _ := strings.Cut(e.File, "/")
-		e.File = path.Join(dir, rest)
+		placed := *e
+		placed.File = p.where(c)(e.File)
+		return &placed
 	}
 	return err
 }

@@ -2,7 +2,9 @@ package helm
 
 import (
 	"encoding/base64"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gobwas/glob"
@@ -62,8 +64,8 @@ func (f files) data(encode func([]byte) string) string {
 		return ""
 	}
 	m := make(map[string]string, len(f))
-	for name, data := range f {
-		m[path.Base(name)] = encode(data)
+	for _, name := range slices.Sorted(maps.Keys(f)) { // of two with one name always the same wins
+		m[path.Base(name)] = encode(f[name])
 	}
 	out, err := yaml.Marshal(m)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"text/template"
 
@@ -11,6 +12,7 @@ import (
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	helmengine "helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
@@ -27,13 +29,50 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 	f["print"], f["printf"], f["println"] = fmt.Sprint, fmt.Sprintf, fmt.Sprintln
 	f["html"], f["js"], f["urlquery"] = template.HTMLEscaper, template.JSEscaper, template.URLQueryEscaper
 	f["getHostByName"] = func(string) string { return "" }
-	f["lookup"] = func(string, string, string, string) map[string]any { return map[string]any{} }
+	f["lookup"] = e.lookup
+	maps.Copy(f, ordered())
+	maps.Copy(f, e.clockFunctions())
 	f["fail"] = func(msg string) (string, error) { return "", &userError{msg} }
 	f["required"] = required
 	f["include"], f["tpl"] = e.include(root), e.tpl(root)
 	f = e.guard.wrap(f)
 	f[tickFunc], f[printFunc] = e.guard.tick, e.guard.print //nolint:forbidigo // the name of a template function
+	f[clusterFunc] = e.guard.seesCluster
 	return f
+}
+
+// lookup reads the target cluster, where an operator allows it. What it found
+// once it finds again in the same run, and templates may change their copy.
+func (e *engine) lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	if e.run.lookup == nil {
+		return map[string]any{}, nil
+	}
+	obj, err := e.run.lookup(apiVersion, kind, namespace, name)
+	if err != nil || obj == nil {
+		return map[string]any{}, err
+	}
+	return runtime.DeepCopyJSON(obj), nil
+}
+
+// ordered are functions that go through a mapping in any order in Helm; here
+// they go through it by key, because equal inputs must render the same.
+func ordered() template.FuncMap {
+	return template.FuncMap{
+		"keys": func(dicts ...map[string]any) []string {
+			out := []string{}
+			for _, d := range dicts {
+				out = append(out, slices.Sorted(maps.Keys(d))...)
+			}
+			return out
+		},
+		"values": func(d map[string]any) []any {
+			out := make([]any, 0, len(d))
+			for _, k := range slices.Sorted(maps.Keys(d)) {
+				out = append(out, d[k])
+			}
+			return out
+		},
+	}
 }
 
 // userError is what a chart says with fail or required.
@@ -120,7 +159,7 @@ func (e *engine) fromHelm(name string) func(args ...any) (any, error) {
 		var got any
 		h := helmengine.Engine{CustomTemplateFuncs: template.FuncMap{"take": func(v any) string { got = v; return "" }}}
 		c := &chart.Chart{Metadata: &chart.Metadata{Name: "call"}, Templates: []*common.File{{Name: "templates/call", Data: []byte(action.String())}}}
-		if _, err := h.RenderWithContext(e.ctx, c, common.Values{"Values": common.Values{"args": args}}); err != nil {
+		if _, err := h.RenderWithContext(e.run.ctx, c, common.Values{"Values": common.Values{"args": args}}); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		return got, nil

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/template"
 
+	"helm.sh/helm/v4/pkg/chart/common"
+
 	"github.com/rutterhq/rutter"
 )
 
@@ -23,6 +25,9 @@ const (
 type guard struct {
 	ctx     context.Context //nolint:containedctx // lives as long as one render
 	stopped error
+	chance  *chance
+	// cluster is called when a template sees what differs between clusters.
+	cluster func()
 }
 
 // stop ends the execution. text/template turns the panic of a function into
@@ -41,6 +46,14 @@ func (g *guard) tick() string {
 	return ""
 }
 
+// seesCluster notes that the output depends on the target cluster.
+func (g *guard) seesCluster() string {
+	if g.cluster != nil {
+		g.cluster()
+	}
+	return g.tick()
+}
+
 // print passes on what an action is about to print, unless it is endless. It
 // takes a reflect.Value so that the value stays addressable: how a value prints
 // depends on that.
@@ -55,17 +68,19 @@ func (g *guard) wrap(funcs template.FuncMap) template.FuncMap {
 	out := make(template.FuncMap, len(funcs))
 	for name, fn := range funcs {
 		v := reflect.ValueOf(fn)
-		before := prechecks()[name]
+		before, byChance := prechecks()[name], isChance(name)
+		run := v.Call
+		if v.Type().IsVariadic() {
+			run = v.CallSlice
+		}
 		out[name] = reflect.MakeFunc(v.Type(), func(args []reflect.Value) []reflect.Value {
 			g.tick()
 			if before != nil {
 				before(g, flat(v.Type(), args))
 			}
-			var res []reflect.Value
-			if v.Type().IsVariadic() {
-				res = v.CallSlice(args)
-			} else {
-				res = v.Call(args)
+			res := run(args)
+			if byChance {
+				res = g.chance.noted(name, res, func() []reflect.Value { return run(args) })
 			}
 			g.result(name, res[0])
 			return res
@@ -112,24 +127,27 @@ func (g *guard) weighTree(v any) { g.weighValue(reflect.ValueOf(v)) }
 
 func (g *guard) weighValue(v reflect.Value) {
 	nodes, bytes := maxNodes, 4*maxString
-	if !weigh(v, maxNest, &nodes, &bytes) {
+	if !g.weigh(v, maxNest, &nodes, &bytes) {
 		g.stop("a value that holds itself, or is too large, is written")
 	}
 }
 
-func weigh(v reflect.Value, depth int, nodes, bytes *int) bool {
+func (g *guard) weigh(v reflect.Value, depth int, nodes, bytes *int) bool {
 	*nodes--
 	if depth == 0 || *nodes < 0 || *bytes < 0 {
 		return false
 	}
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
-		return v.IsNil() || weigh(v.Elem(), depth-1, nodes, bytes)
+		if v.Type() == reflect.TypeFor[*common.Capabilities]() {
+			g.seesCluster()
+		}
+		return v.IsNil() || g.weigh(v.Elem(), depth-1, nodes, bytes)
 	case reflect.String:
 		*bytes -= v.Len()
 	case reflect.Map:
 		for it := v.MapRange(); it.Next(); {
-			if !weigh(it.Key(), depth-1, nodes, bytes) || !weigh(it.Value(), depth-1, nodes, bytes) {
+			if !g.weigh(it.Key(), depth-1, nodes, bytes) || !g.weigh(it.Value(), depth-1, nodes, bytes) {
 				return false
 			}
 		}
@@ -139,13 +157,13 @@ func weigh(v reflect.Value, depth int, nodes, bytes *int) bool {
 			return *bytes >= 0
 		}
 		for i := range v.Len() {
-			if !weigh(v.Index(i), depth-1, nodes, bytes) {
+			if !g.weigh(v.Index(i), depth-1, nodes, bytes) {
 				return false
 			}
 		}
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			if !weigh(field, depth-1, nodes, bytes) {
+			if !g.weigh(field, depth-1, nodes, bytes) {
 				return false
 			}
 		}

@@ -1,39 +1,43 @@
-// Package helm renders a chart that lies in the repository, with the result of
-// `helm template` (reference 1.6): Helm's own library loads the chart, computes
-// the values and the dependencies and sorts the output.
+// Package helm renders a chart with the result of `helm template` (reference
+// 1.6): Helm's own library reads charts, computes the values and the
+// dependencies and sorts the output.
 //
 // Ring: adapter (render). Templates are somebody else's program, so they are
 // executed here rather than in Helm's engine: with a limit on time, on what
-// they write and on what they build, without network, environment or cluster.
-// A test compares the two engines.
+// they write and on what they build, without network or environment, and with a
+// cluster only where an operator lets them look. A test compares the two
+// engines, and test/parity/helm compares the results with those of the helm
+// program.
 package helm
 
 import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
-	"helm.sh/helm/v4/pkg/chart/common"
-	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
-	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/buildenv"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
-// Limits bounds what a chart may do.
+// Limits bounds what a chart may do, and what is kept in memory of charts.
 type Limits struct {
-	// MaxOutputBytes bounds what all templates write together.
+	// MaxOutputBytes bounds what all templates write together; default 64 MiB.
 	MaxOutputBytes int64
+	// MaxCacheBytes bounds the charts that are kept parsed, by the size of their
+	// files; default 32 MiB. Parsed templates take as much again.
+	MaxCacheBytes int64
 }
 
 // Renderer renders charts. It is safe for concurrent use.
 type Renderer struct {
-	limits Limits
+	limits  Limits
+	charts  *cache[*loaded]
+	parsed  *cache[*templates]
+	schemas *cache[*schema]
 }
 
 // New returns a Renderer.
@@ -41,7 +45,15 @@ func New(limits Limits) *Renderer {
 	if limits.MaxOutputBytes <= 0 {
 		limits.MaxOutputBytes = 64 << 20
 	}
-	return &Renderer{limits: limits}
+	if limits.MaxCacheBytes <= 0 {
+		limits.MaxCacheBytes = 32 << 20
+	}
+	return &Renderer{
+		limits:  limits,
+		charts:  newCache[*loaded](limits.MaxCacheBytes),
+		parsed:  newCache[*templates](limits.MaxCacheBytes),
+		schemas: newCache[*schema](limits.MaxCacheBytes / 4),
+	}
 }
 
 // Input is one render of a chart.
@@ -53,120 +65,146 @@ type Input struct {
 	Refs    map[string]*record.FS
 	Options rutter.HelmOptions
 	Env     *buildenv.Env
+	// Project restricts the credentials with which dependencies and values files are fetched.
+	Project string
 	// AppName is the default of the release's name, Namespace that of its namespace.
 	AppName   string
 	Namespace string
 	// KubeVersion and APIVersions are the cluster's.
 	KubeVersion string
 	APIVersions []string
+	// ValuesFileSchemes are the protocols of remote values files; nil means http
+	// and https, an empty list none.
+	ValuesFileSchemes []string
 }
 
-// Render returns the objects that `helm template` would print, in its order.
-func (r *Renderer) Render(ctx context.Context, in Input) ([]rutter.Object, []string, error) {
-	c, err := loadChart(in.Repo, in.Path)
+// Render returns the objects that `helm template` would print, in its order,
+// and warnings. Fields that come out differently each time are named on their
+// objects.
+func (r *Renderer) Render(ctx context.Context, in Input) (objs []rutter.Object, warnings []string, err error) {
+	defer recovered(in, &err)
+	f, err := r.family(in)
 	if err != nil {
-		return nil, nil, err
-	}
-	if strings.EqualFold(c.Metadata.Type, "library") {
-		return nil, nil, chartError(in, "is a library chart, which renders nothing by itself: use a chart that depends on it")
-	}
-	if err := dependencies(in.Repo, in.Path, c, maxDependencyDepth); err != nil {
 		return nil, nil, err
 	}
 	vals, err := values(in)
 	if err != nil {
 		return nil, nil, err
 	}
-	top, err := renderValues(in, c, vals)
-	if err != nil {
-		return nil, nil, err
+	p := &pass{r: r, in: in, family: f, vals: vals, looked: map[string]map[string]any{}}
+	first := &chance{}
+	objs, warnings, err = p.run(ctx, first)
+	if err != nil || !first.called {
+		return objs, warnings, err
 	}
-	e := newEngine(ctx, c.Name(), r.limits)
-	files, err := e.render(c, top)
+	again, _, err := p.run(ctx, first.second())
 	if err != nil {
-		return nil, nil, inChart(err, in.Path)
+		return nil, nil, fmt.Errorf("render a second time, because the chart calls functions of chance: %w", err)
 	}
-	return output(in, c, files)
+	random, err := findRandom(objs, again)
+	if err != nil {
+		return nil, nil, chartError(in, "%v", err)
+	}
+	if len(random) > 0 {
+		in.Repo.Secret()
+	}
+	return objs, append(warnings, random...), nil
+}
+
+// recovered turns a panic of the library on hostile input into the chart's error.
+func recovered(in Input, err *error) {
+	if p := recover(); p != nil {
+		*err = chartError(in, "the chart cannot be rendered: %s", oneLine(fmt.Sprint(p)))
+	}
+}
+
+// family loads the chart and what it depends on.
+func (r *Renderer) family(in Input) (*family, error) {
+	f, err := resolver{r: r, in: in}.family(in.Repo, in.Path, maxDependencyDepth)
+	if err != nil {
+		return nil, err
+	}
+	if strings.EqualFold(f.chart.Metadata.Type, "library") {
+		return nil, chartError(in, "is a library chart, which renders nothing by itself: use a chart that depends on it")
+	}
+	return f, nil
 }
 
 func chartError(in Input, format string, args ...any) error {
 	return &rutter.Error{Code: rutter.CodeInvalid, File: path.Join(in.Path, "Chart.yaml"), Message: fmt.Sprintf(format, args...)}
 }
 
-// renderValues is what templates see: the values, the release, the capabilities.
-func renderValues(in Input, c *chart.Chart, vals map[string]any) (common.Values, error) {
-	if err := chartutil.ProcessDependencies(c, vals); err != nil {
-		return nil, chartError(in, "the dependencies of chart %s cannot be processed: %v", c.Name(), err)
-	}
-	caps, err := capabilities(in)
-	if err != nil {
-		return nil, err
-	}
-	if want := c.Metadata.KubeVersion; want != "" && !chartutil.IsCompatibleRange(want, caps.KubeVersion.String()) {
-		return nil, chartError(in, "chart %s requires Kubernetes %s, and this is %s", c.Name(), want, caps.KubeVersion.Version)
-	}
-	release := common.ReleaseOptions{Name: releaseName(in), Namespace: namespace(in), Revision: 1, IsInstall: true}
-	if err := chartutil.ValidateReleaseName(release.Name); err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "helm.releaseName: %q cannot be a release's name: %w", release.Name, err)
-	}
-	top, err := util.ToRenderValuesWithSchemaValidation(c, vals, release, caps, true)
-	if err != nil {
-		return nil, chartError(in, "the values of chart %s cannot be computed: %v", c.Name(), err)
-	}
-	if in.Options.SkipSchemaValidation {
-		return top, nil
-	}
-	computed, err := top.Table("Values")
-	if err != nil {
-		return nil, chartError(in, "the values of chart %s cannot be computed: %v", c.Name(), err)
-	}
-	if err := validate(in.Path, c, computed); err != nil {
-		return nil, err
-	}
-	return top, nil
+// pass renders the same inputs, once or twice.
+type pass struct {
+	r      *Renderer
+	in     Input
+	family *family
+	vals   map[string]any
+	// looked is what look-ups have found: both runs see the same cluster.
+	looked map[string]map[string]any
 }
 
-func releaseName(in Input) string {
-	if in.Options.ReleaseName != "" {
-		return in.Options.ReleaseName
+func (p *pass) run(ctx context.Context, c *chance) ([]rutter.Object, []string, error) {
+	ch := p.family.clone()
+	top, err := p.renderValues(ctx, ch)
+	if err != nil {
+		return nil, nil, err
 	}
-	return in.AppName
+	pages := map[string]page{}
+	if err := collect(ch, top, pages); err != nil {
+		return nil, nil, err
+	}
+	parsed, err := p.r.templates(ctx, p.family.identity(), ch.Name(), pages)
+	if err != nil {
+		return nil, nil, p.inChart(err, ch)
+	}
+	files, err := parsed.render(&run{ctx: ctx, chart: ch.Name(), limits: p.r.limits, lookup: p.lookup, chance: c, capabilities: p.useCapabilities}, pages)
+	if err != nil {
+		return nil, nil, p.inChart(err, ch)
+	}
+	return output(p.in, ch, files, p.where(ch))
 }
 
-func namespace(in Input) string {
-	if in.Options.Namespace != "" {
-		return in.Options.Namespace
+// lookup reads an object of the cluster once.
+func (p *pass) lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	key := strings.Join([]string{apiVersion, kind, namespace, name}, "\x00")
+	if obj, ok := p.looked[key]; ok {
+		return obj, nil
 	}
-	return in.Namespace
+	obj, err := p.in.Repo.Lookup(apiVersion, kind, namespace, name)
+	if err == nil {
+		p.looked[key] = obj
+	}
+	return obj, err //nolint:wrapcheck // it names the object
 }
 
-// capabilities are the cluster's, or what the options say instead. As with
-// --api-versions, they are added to those that Helm always assumes.
-func capabilities(in Input) (*common.Capabilities, error) {
-	caps := common.DefaultCapabilities.Copy()
-	version := in.Options.KubeVersion
-	if version == "" {
-		version = in.KubeVersion
+// useCapabilities notes that the result depends on the cluster, unless the
+// options say all there is to see of it.
+func (p *pass) useCapabilities() {
+	o := p.in.Options
+	if p.in.Env != nil && (o.KubeVersion == "" || len(o.APIVersions) == 0) {
+		p.in.Env.UseCapabilities()
 	}
-	if version != "" {
-		kv, err := common.ParseKubeVersion(plainVersion(version))
-		if err != nil {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "helm.kubeVersion: %q is no version of Kubernetes: %w", version, err)
+}
+
+// where finds the place of a template by Helm's name for it, such as
+// web/charts/db/templates/x.yaml.
+func (p *pass) where(c *chart.Chart) func(name string) string {
+	folders := map[string]string{}
+	var walk func(c *chart.Chart)
+	walk = func(c *chart.Chart) {
+		folders[c.ChartFullPath()] = p.family.folder(c)
+		for _, d := range c.Dependencies() {
+			walk(d)
 		}
-		caps.KubeVersion = *kv
 	}
-	apis := in.APIVersions
-	if len(in.Options.APIVersions) > 0 {
-		apis = in.Options.APIVersions
+	walk(c)
+	return func(name string) string {
+		for at := name; at != "." && at != "/"; at = path.Dir(at) {
+			if dir, ok := folders[at]; ok {
+				return path.Join(dir, strings.TrimPrefix(name, at))
+			}
+		}
+		return name
 	}
-	caps.APIVersions = append(slices.Clone(caps.APIVersions), apis...)
-	return caps, nil
-}
-
-// plainVersion reduces a version to major.minor.patch.
-func plainVersion(v string) string {
-	if i := strings.IndexAny(v, "+-"); i >= 0 {
-		v = v[:i]
-	}
-	return v
 }

@@ -143,7 +143,8 @@ func TestErrors(t *testing.T) {
 		},
 		"missing dependency": {
 			files: map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies:\n- name: redis\n  version: 1.x\n  repository: https://charts.example.com\n"},
-			says:  []string{"chart/Chart.yaml", "redis 1.x", "helm dependency build"},
+			code:  rutter.CodeUnsupported,
+			says:  []string{"chart/Chart.yaml:5", "chart web: dependency redis 1.x (https://charts.example.com)", "cannot be fetched here"},
 		},
 		"value file that is not there": {
 			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"nope.yaml"}}, code: rutter.CodeNotFound,

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"strings"
 	"text/template"
 	"text/template/parse"
 )
@@ -8,30 +9,43 @@ import (
 // The names of the functions that instrument puts into templates. A chart
 // cannot lose or shadow them: functions are not variables.
 const (
-	tickFunc  = "rutterTick"
-	printFunc = "rutterPrint"
+	tickFunc    = "rutterTick"
+	printFunc   = "rutterPrint"
+	clusterFunc = "rutterCluster"
 )
 
 // probes are put into parsed templates so that every loop and every template
 // passes the guard: text/template itself cannot be stopped from outside.
 type probes struct {
-	seen map[*parse.Tree]bool
+	known, seen map[*parse.Tree]bool
 }
 
-func newProbes() probes { return probes{seen: map[*parse.Tree]bool{}} }
+func newProbes(known map[*parse.Tree]bool) probes {
+	return probes{known: known, seen: map[*parse.Tree]bool{}}
+}
 
 // instrument changes all templates associated with t that are new.
 func (p probes) instrument(t *template.Template) {
 	for _, each := range append(t.Templates(), t) {
-		if each.Tree == nil || p.seen[each.Tree] {
+		if each.Tree == nil || p.known[each.Tree] || p.seen[each.Tree] {
 			continue
 		}
 		p.seen[each.Tree] = true
 		if each.Root != nil {
+			cluster := looksAtCluster(each.Root)
 			p.list(each.Root)
-			prepend(each.Root)
+			prepend(each.Root, tickFunc)
+			if cluster {
+				prepend(each.Root, clusterFunc)
+			}
 		}
 	}
+}
+
+// looksAtCluster reports whether a template names what differs between clusters.
+func looksAtCluster(l *parse.ListNode) bool {
+	text := l.String()
+	return strings.Contains(text, "Capabilities") || strings.Contains(text, "KubeVersion") || strings.Contains(text, "APIVersions")
 }
 
 // list changes the nodes of one list.
@@ -51,7 +65,7 @@ func (p probes) list(l *parse.ListNode) {
 			p.branch(&n.BranchNode)
 		case *parse.RangeNode:
 			p.branch(&n.BranchNode)
-			prepend(n.List)
+			prepend(n.List, tickFunc)
 		case *parse.TemplateNode:
 			l.Nodes[i] = asInclude(n)
 		}
@@ -63,9 +77,9 @@ func (p probes) branch(b *parse.BranchNode) {
 	p.list(b.ElseList)
 }
 
-// prepend puts a tick before the nodes of a list.
-func prepend(l *parse.ListNode) {
-	tick := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Pipe: pipe(l.Pos, call(l.Pos, tickFunc))}
+// prepend puts the call of a function before the nodes of a list.
+func prepend(l *parse.ListNode, function string) {
+	tick := &parse.ActionNode{NodeType: parse.NodeAction, Pos: l.Pos, Pipe: pipe(l.Pos, call(l.Pos, function))}
 	l.Nodes = append([]parse.Node{tick}, l.Nodes...)
 }
 

@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -15,8 +14,9 @@ import (
 
 // collector gathers objects in the order of `helm template`.
 type collector struct {
-	in       Input
-	chart    string
+	chart string
+	// file turns Helm's name of a template into its place.
+	file     func(name string) string
 	objs     []rutter.Object
 	warnings []string
 }
@@ -24,8 +24,8 @@ type collector struct {
 // output sorts what the templates wrote: CRDs first, then objects in Helm's
 // order of installation, then hooks, which stay objects with annotations. The
 // notes are for a person at a terminal and are left out.
-func output(in Input, c *chart.Chart, files map[string]string) ([]rutter.Object, []string, error) {
-	out := &collector{in: in, chart: c.Name()}
+func output(in Input, c *chart.Chart, files map[string]string, file func(string) string) ([]rutter.Object, []string, error) {
+	out := &collector{chart: c.Name(), file: file}
 	if !in.Options.SkipCrds {
 		for _, crd := range c.CRDObjects() {
 			if err := out.add(crd.Filename, string(crd.File.Data)); err != nil {
@@ -88,11 +88,4 @@ func (c *collector) unreadable(files map[string]string, cause error) error {
 		}
 	}
 	return rutter.Errorf(rutter.CodeInvalid, "the output of chart %s cannot be read: %s", c.chart, oneLine(cause.Error()))
-}
-
-// file turns Helm's name of a template, which starts with the chart's name,
-// into its path in the repository.
-func (c *collector) file(name string) string {
-	_, rest, _ := strings.Cut(name, "/")
-	return path.Join(c.in.Path, rest)
 }

@@ -24,7 +24,7 @@ func valueFiles(in Input) ([]valueFile, error) {
 			return nil, rutter.Errorf(codeOf(err), "helm.valueFiles[%d]: %w", i, err)
 		}
 		entries[i] = f
-		named[f] = !isPattern(f.path)
+		named[f] = !f.isPattern()
 	}
 	var out []valueFile
 	seen := map[valueFile]bool{}
@@ -34,7 +34,7 @@ func valueFiles(in Input) ([]valueFile, error) {
 			return nil, rutter.Errorf(codeOf(err), "helm.valueFiles[%d]: %w", i, err)
 		}
 		for _, m := range found {
-			if seen[m] || isPattern(f.path) && named[m] {
+			if seen[m] || f.isPattern() && named[m] {
 				continue
 			}
 			seen[m] = true
@@ -44,11 +44,15 @@ func valueFiles(in Input) ([]valueFile, error) {
 	return out, nil
 }
 
-func isPattern(p string) bool { return strings.ContainsAny(p, "*?[") }
+// isPattern reports whether an entry stands for several files; a remote one never does.
+func (f valueFile) isPattern() bool { return f.url == "" && strings.ContainsAny(f.path, "*?[") }
 
 // matches returns the files that an entry stands for.
 func matches(in Input, f valueFile) ([]valueFile, error) {
-	if !isPattern(f.path) {
+	if f.url != "" {
+		return []valueFile{f}, nil
+	}
+	if !f.isPattern() {
 		if f.repo.IsFile(f.path) {
 			return []valueFile{f}, nil
 		}
@@ -65,7 +69,7 @@ func matches(in Input, f valueFile) ([]valueFile, error) {
 	if strings.Contains(f.path, "**") {
 		depth = maxFolderDepth
 	}
-	found, err := expand(f.repo, base, f.path, depth)
+	found, err := expand(f, base, depth)
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +81,8 @@ func matches(in Input, f valueFile) ([]valueFile, error) {
 
 // expand lists matching files below dir: the files of a folder in order, then
 // its sub-folders.
-func expand(repo *record.FS, dir, pattern string, depth int) ([]valueFile, error) {
-	entries, err := repo.ReadDir(dir)
+func expand(in valueFile, dir string, depth int) ([]valueFile, error) {
+	entries, err := in.repo.ReadDir(dir)
 	if record.IsAbsent(err) {
 		return nil, nil
 	}
@@ -92,15 +96,15 @@ func expand(repo *record.FS, dir, pattern string, depth int) ([]valueFile, error
 		switch {
 		case e.IsDir():
 			folders = append(folders, p)
-		case doublestar.MatchUnvalidated(pattern, p) && (e.Type().IsRegular() || repo.IsFile(p)):
-			out = append(out, valueFile{repo: repo, path: p})
+		case doublestar.MatchUnvalidated(in.path, p) && (e.Type().IsRegular() || in.repo.IsFile(p)):
+			out = append(out, valueFile{repo: in.repo, source: in.source, path: p})
 		}
 	}
 	if depth <= 0 {
 		return out, nil
 	}
 	for _, p := range slices.Sorted(slices.Values(folders)) {
-		below, err := expand(repo, p, pattern, depth-1)
+		below, err := expand(in, p, depth-1)
 		if err != nil {
 			return nil, err
 		}

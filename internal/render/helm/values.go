@@ -3,13 +3,16 @@ package helm
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"net/url"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/record"
@@ -49,34 +52,91 @@ func inlineValues(o rutter.HelmOptions) (map[string]any, error) {
 	if len(o.ValuesObject) > 0 {
 		field, text = "helm.valuesObject", o.ValuesObject
 	}
-	out := map[string]any{}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return out, nil
-	}
-	if err := yaml.Unmarshal(text, &out); err != nil {
+	out, err := readValues(text)
+	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is no mapping of values: %s", field, oneLine(err.Error()))
 	}
 	return out, nil
 }
 
+// maxValuesBytes bounds one file of values.
+const maxValuesBytes = 16 << 20
+
+// readValues reads YAML as Helm does; several documents are laid over each other.
+func readValues(text []byte) (map[string]any, error) {
+	if len(text) > maxValuesBytes {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "it is larger than %d MiB", maxValuesBytes>>20)
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return map[string]any{}, nil
+	}
+	return loader.LoadValues(bytes.NewReader(text)) //nolint:wrapcheck // the caller says which text it is
+}
+
 // parameters applies --set and --set-string; of two with one name the later wins.
 func parameters(in Input, vals map[string]any) error {
+	if err := checkIndexes(in.Options); err != nil {
+		return err
+	}
+	for _, i := range parameterOrder(in.Options.Parameters) {
+		if err := setParameter(in, in.Options.Parameters[i], vals); err != nil {
+			return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: %q cannot be set: %s", i, in.Options.Parameters[i].Name, oneLine(err.Error()))
+		}
+	}
+	return nil
+}
+
+// parameterOrder is the order in which parameters take effect, by their index.
+func parameterOrder(list []rutter.HelmParameter) []int {
 	last := map[string]int{}
-	for i, p := range in.Options.Parameters {
+	for i, p := range list {
 		last[p.Name] = i
 	}
+	var out []int
 	for _, asString := range []bool{false, true} {
-		for i, p := range in.Options.Parameters {
-			if p.ForceString != asString || last[p.Name] != i {
-				continue
+		for i, p := range list {
+			if p.ForceString == asString && last[p.Name] == i {
+				out = append(out, i)
 			}
-			apply := strvals.ParseInto
-			if asString {
-				apply = strvals.ParseIntoString
+		}
+	}
+	return out
+}
+
+func setParameter(in Input, p rutter.HelmParameter, vals map[string]any) error {
+	apply := strvals.ParseInto
+	if p.ForceString {
+		apply = strvals.ParseIntoString
+	}
+	return apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals) //nolint:wrapcheck // the caller says which parameter it is
+}
+
+// maxIndexes bounds the lists that the names of all parameters make together:
+// a list is as long as its highest index.
+const maxIndexes = 200_000
+
+var listIndex = regexp.MustCompile(`\[(\d+)\]`)
+
+func checkIndexes(o rutter.HelmOptions) error {
+	var sum int
+	count := func(name string) bool {
+		for _, m := range listIndex.FindAllStringSubmatch(name, -1) {
+			n, err := strconv.Atoi(m[1])
+			if err != nil || n > maxIndexes {
+				return false
 			}
-			if err := apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals); err != nil {
-				return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: %q cannot be set: %s", i, p.Name, oneLine(err.Error()))
-			}
+			sum += n
+		}
+		return sum <= maxIndexes
+	}
+	for i, p := range o.Parameters {
+		if !count(p.Name) {
+			return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: the indexes in the names are too large", i)
+		}
+	}
+	for i, p := range o.FileParameters {
+		if !count(p.Name) {
+			return rutter.Errorf(rutter.CodeInvalid, "helm.fileParameters[%d]: the indexes in the names are too large", i)
 		}
 	}
 	return nil
@@ -100,64 +160,115 @@ func fileParameters(in Input, vals map[string]any) error {
 		if err != nil {
 			return rutter.Errorf(codeOf(err), "helm.fileParameters[%d]: %w", i, err)
 		}
-		reader := func([]rune) (any, error) {
-			data, err := f.repo.ReadFile(f.path)
-			if err != nil {
-				return nil, fmt.Errorf("read %s: %w", f.path, err)
-			}
-			return string(data), nil
+		data, err := f.read()
+		if record.IsAbsent(err) {
+			return rutter.Errorf(rutter.CodeNotFound, "helm.fileParameters[%d]: file %s does not exist", i, f.path)
 		}
-		if err := strvals.ParseIntoFile(p.Name+"=file", vals, reader); err != nil {
-			if record.IsAbsent(err) {
-				return rutter.Errorf(rutter.CodeNotFound, "helm.fileParameters[%d]: file %s does not exist", i, f.path)
-			}
-			return rutter.Errorf(rutter.CodeInvalid, "helm.fileParameters[%d]: %q cannot be set: %w", i, p.Name, err)
+		if err != nil {
+			return rutter.Errorf(codeOf(err), "helm.fileParameters[%d]: %w", i, err)
+		}
+		if err := setFile(p.Name, string(data), vals); err != nil {
+			return rutter.Errorf(rutter.CodeInvalid, "helm.fileParameters[%d]: %q cannot be set: %s", i, p.Name, oneLine(err.Error()))
 		}
 	}
 	return nil
 }
 
-// valueFile is one file of values in one repository.
+// setFile sets a value to the content of a file.
+func setFile(name, content string, vals map[string]any) error {
+	return strvals.ParseIntoFile(name+"=file", vals, func([]rune) (any, error) { return content, nil }) //nolint:wrapcheck // the caller says which it is
+}
+
+// valueFile is one file of values, in a repository or on the web.
 type valueFile struct {
 	repo *record.FS
-	path string
+	// source is the number of the source that the repository is.
+	source int
+	path   string
+	// url is set for one on the web; project is on whose behalf it is read.
+	url, project string
+}
+
+// read returns the content of the file.
+func (f valueFile) read() ([]byte, error) {
+	repo := f.repo
+	if f.url != "" {
+		var err error
+		if repo, err = f.repo.Remote(rutter.Repo{URL: f.url, File: true, Project: f.project}); err != nil {
+			return nil, fmt.Errorf("fetch %s: %w", display(f.url), err)
+		}
+	}
+	data, err := repo.ReadFile(f.path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.name(), err)
+	}
+	return data, nil
+}
+
+// name is what the file is called in a message.
+func (f valueFile) name() string {
+	if f.url != "" {
+		return display(f.url)
+	}
+	return f.path
 }
 
 func (f valueFile) load() (map[string]any, error) {
-	data, err := f.repo.ReadFile(f.path)
+	data, err := f.read()
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", f.path, err)
+		return nil, err
 	}
-	layer, err := loader.LoadValues(bytes.NewReader(data))
+	layer, err := readValues(data)
 	if err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: f.path, Message: "is no file of values: " + oneLine(err.Error())}
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: f.name(), Message: "is no file of values: " + oneLine(err.Error())}
 	}
 	return layer, nil
 }
 
 // resolve finds the repository and the path that an entry names: $ref/path and
-// /path are relative to the root of a repository, anything else to the chart.
+// /path are relative to the root of a repository, anything else to the chart; a
+// URL is a file on the web.
 func resolve(in Input, entry string) (valueFile, error) {
-	repo, base, rest := in.Repo, in.Path, entry
+	f := valueFile{repo: in.Repo, project: in.Project}
+	base, rest := in.Path, entry
 	if name, ok := strings.CutPrefix(entry, "$"); ok {
 		name, tail, _ := strings.Cut(name, "/")
 		switch other := in.Refs[name]; {
 		case other != nil:
-			repo, base, rest = other, ".", tail
+			f.repo, base, rest = other, ".", tail
+			f.source = 1 + slices.Index(slices.Sorted(maps.Keys(in.Refs)), name)
 		case !strings.HasPrefix(name, "{") && !strings.HasPrefix(name, "$") && !in.Env.Has(name):
-			return valueFile{}, rutter.Errorf(rutter.CodeInvalid, "%s: no source has the ref %q", entry, name)
+			return f, rutter.Errorf(rutter.CodeInvalid, "%s: no source has the ref %q", entry, name)
 		}
 	}
 	rest = in.Env.Expand(rest)
-	if scheme, _, ok := strings.Cut(rest, "://"); ok && repo == in.Repo && !strings.Contains(scheme, "/") {
-		return valueFile{}, rutter.Errorf(rutter.CodeUnsupported, "%s: remote value files are not acted on yet: put the file into the repository", rest)
+	if scheme, _, ok := strings.Cut(rest, "://"); ok && f.source == 0 && !strings.Contains(scheme, "/") {
+		return remoteFile(in, f, scheme, rest)
 	}
 	if strings.HasPrefix(rest, "/") {
 		base = "."
 	}
 	clean, err := record.Clean(path.Join(base, strings.TrimLeft(rest, "/")))
 	if err != nil {
-		return valueFile{}, rutter.Errorf(rutter.CodeInvalid, "%s: the path leaves the repository", entry)
+		return f, rutter.Errorf(rutter.CodeInvalid, "%s: the path leaves the repository", entry)
 	}
-	return valueFile{repo: repo, path: clean}, nil
+	f.path = clean
+	return f, nil
+}
+
+// remoteFile checks a file on the web against the protocols that an operator allows.
+func remoteFile(in Input, f valueFile, scheme, raw string) (valueFile, error) {
+	allowed := in.ValuesFileSchemes
+	if allowed == nil {
+		allowed = []string{"http", "https"}
+	}
+	if !slices.Contains(allowed, strings.ToLower(scheme)) {
+		return f, rutter.Errorf(rutter.CodeInvalid, "%s: files are not read over %s here (allowed: %s): put the file into the repository", display(raw), scheme, strings.Join(allowed, ", "))
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || path.Base(u.Path) == "." || path.Base(u.Path) == "/" {
+		return f, rutter.Errorf(rutter.CodeInvalid, "%s names no file on the web", display(raw))
+	}
+	f.url, f.path = raw, path.Base(u.Path)
+	return f, nil
 }

@@ -10,12 +10,14 @@ import (
 	"syscall"
 
 	"github.com/rutterhq/rutter/internal/cli"
+	"github.com/rutterhq/rutter/internal/sandbox"
 )
 
 // version is stamped by the build.
 var version = "dev"
 
 func main() {
+	sandbox.MaybeChild()
 	// Libraries write warnings to the standard logger, with values of charts in
 	// them; what is for the user comes as an error or a condition.
 	log.SetOutput(io.Discard)

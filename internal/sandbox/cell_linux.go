@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// cell gives up all rights and becomes the program. It returns only when that
+// is not possible, after it has said why.
+func cell() {
+	unix.CloseOnExec(specFD)
+	unix.CloseOnExec(statusFD)
+	var s spec
+	fail := func(r report) { _ = json.NewEncoder(os.NewFile(statusFD, "status")).Encode(r) }
+	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&s); err != nil {
+		fail(report{Setup: "read what to run: " + err.Error()})
+		return
+	}
+	if err := os.Chdir(s.Dir); err != nil {
+		fail(report{Missing: "the folder to run in is not there: " + err.Error()})
+		return
+	}
+	unix.Umask(0o022)
+	// Whatever the program may inherit, it is the standard three.
+	if err := unix.CloseRange(statusFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		fail(report{Setup: "close files: " + err.Error()})
+		return
+	}
+	for _, step := range []struct {
+		what string
+		do   func(spec) error
+	}{{"give up capabilities", dropCapabilities}, {"enter Landlock", restrict}, {"set limits", setLimits}, {"filter system calls", filterCalls}} {
+		if err := step.do(s); err != nil {
+			fail(report{Setup: step.what + ": " + err.Error()})
+			return
+		}
+	}
+	fail(become(s))
+}
+
+// become runs the program in our place.
+func become(s spec) report {
+	var folders []string
+	for _, kv := range s.Env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			folders = filepath.SplitList(v)
+		}
+	}
+	found := error(nil)
+	for _, p := range candidates(s.Args[0], s.Dir, folders) {
+		err := syscall.Exec(p, s.Args, s.Env)
+		if found == nil || !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR) && !errors.Is(err, syscall.EACCES) {
+			found = err
+		}
+	}
+	if found == nil || errors.Is(found, syscall.ENOENT) {
+		return report{Missing: fmt.Sprintf("%s: there is no such program in %s: install it, or name its folder to rutter", s.Args[0], strings.Join(folders, ":"))}
+	}
+	return report{Missing: fmt.Sprintf("%s: %v", s.Args[0], found)}
+}
+
+// dropCapabilities gives up every privilege for good, that of getting new ones
+// by running a program included.
+func dropCapabilities(spec) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	for c := uintptr(0); c <= 63; c++ {
+		// Outside of a namespace of ours we may not, and need not: nothing can add one any more.
+		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); errors.Is(err, unix.EINVAL) {
+			break // the last one that there is
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return err
+	}
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	none := [2]unix.CapUserData{}
+	return unix.Capset(&head, &none[0])
+}
+
+// setLimits sets what the kernel watches for each process.
+func setLimits(s spec) error {
+	processes := uint64(s.Processes)
+	if !s.Namespaces && !s.OwnUser {
+		processes += threads(os.Geteuid()) // all of the user's count
+	}
+	for _, l := range []struct {
+		which int
+		value uint64
+	}{
+		{unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_NOFILE, uint64(s.OpenFiles)},
+		{unix.RLIMIT_FSIZE, uint64(s.Disk)},
+		{unix.RLIMIT_CPU, uint64(s.CPU)},
+		{unix.RLIMIT_NPROC, processes},
+		{unix.RLIMIT_MEMLOCK, 64 << 10},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		// Address space is not memory: many a runtime reserves much more than it
+		// uses. The warden watches what is used; this bounds how fast it can grow.
+		{unix.RLIMIT_AS, 2*uint64(s.Memory) + 2<<30},
+	} {
+		var now unix.Rlimit
+		if err := unix.Getrlimit(l.which, &now); err != nil {
+			return err
+		}
+		v := min(l.value, now.Max)
+		if err := unix.Prlimit(0, l.which, &unix.Rlimit{Cur: v, Max: v}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// threads counts those of a user's processes.
+func threads(uid int) uint64 {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	var n uint64
+	for _, e := range entries {
+		if number(e.Name()) == 0 {
+			continue
+		}
+		var st unix.Stat_t
+		if unix.Stat("/proc/"+e.Name(), &st) != nil || int(st.Uid) != uid {
+			continue
+		}
+		if tasks, err := os.ReadDir("/proc/" + e.Name() + "/task"); err == nil {
+			n += uint64(len(tasks))
+		}
+	}
+	return n
+}

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -30,6 +31,8 @@ type runner struct {
 
 // command is one run of git.
 type command struct {
+	// bin is another program, where one is needed to speak to a server.
+	bin  string
 	args []string
 	// dir is the repository (GIT_DIR); empty for none.
 	dir string
@@ -63,7 +66,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // run runs git and returns its standard output. When ctx ends, git and
 // everything it started are killed.
 func (r *runner) run(ctx context.Context, c command) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, r.bin, c.args...)
+	cmd := exec.CommandContext(ctx, cmp.Or(c.bin, r.bin), c.args...)
 	cmd.Dir = r.home
 	cmd.Env = append(r.environ(), c.env...)
 	if c.dir != "" {

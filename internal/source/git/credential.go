@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -34,11 +35,14 @@ type access struct {
 type keyring struct {
 	creds []keyringEntry
 	trust rutter.RepoTrust
-	// known maps an asker to a remote.
+	// known maps an asker to a remote, webs a credential and host to a client.
 	known sync.Map
+	webs  sync.Map
 }
 
 type asker struct{ url, project string }
+
+type webKey struct{ digest, site string }
 
 type keyringEntry struct {
 	rutter.RepoCredential
@@ -57,6 +61,20 @@ func newKeyring(creds []rutter.RepoCredential, trust rutter.RepoTrust) *keyring 
 		}
 	}
 	return k
+}
+
+// web is the HTTP client of a credential for one host.
+func (k *keyring) web(base *url.URL, c rutter.RepoCredential, digest string) (*web, error) {
+	key := webKey{digest, siteOf(base)}
+	if w, ok := k.webs.Load(key); ok {
+		return w.(*web), nil
+	}
+	w, err := newWeb(base, c, k.trust.CAs)
+	if err != nil {
+		return nil, err
+	}
+	known, _ := k.webs.LoadOrStore(key, w)
+	return known.(*web), nil
 }
 
 // normalize is rutter.NormalizeGitURL without the userinfo of an HTTP URL, by
@@ -152,7 +170,7 @@ func pathOf(norm string) string {
 func visible(credProject, project string) bool { return credProject == "" || credProject == project }
 
 func hasLogin(c rutter.RepoCredential) bool {
-	return c.Password != "" || c.BearerToken != "" || c.SSHPrivateKey != "" || c.TLSClientCert != ""
+	return c.Password != "" || c.BearerToken != "" || c.SSHPrivateKey != "" || c.TLSClientCert != "" || c.GitHubApp != nil
 }
 
 // inherit is a template's login with the settings of the repository's own entry.
@@ -167,6 +185,7 @@ func inherit(own *keyringEntry, template rutter.RepoCredential) rutter.RepoCrede
 	if own.Username != "" {
 		c.Username = own.Username
 	}
+	c.EnableLFS = own.EnableLFS || template.EnableLFS
 	if own.Proxy != "" {
 		c.Proxy, c.NoProxy = own.Proxy, own.NoProxy
 	}
@@ -201,6 +220,9 @@ func (a access) describe() string {
 		return "the login written in the URL"
 	case a.cred.Template:
 		kind = "the credential template"
+	}
+	if a.cred.GitHubApp != nil {
+		kind = "the GitHub App of " + kind
 	}
 	return kind + " for " + redact(a.cred.URL)
 }

@@ -48,6 +48,7 @@ var symptoms = []struct {
 	{"error: 404", verdict{rutter.CodeNotFound, "not found or no access", "check the URL, or add a repository Secret with a login for it"}},
 	{"not our ref", verdict{rutter.CodeNotFound, "does not have the commit", "check the revision"}},
 	{"unadvertised object", verdict{rutter.CodeNotFound, "does not serve the commit", "check the revision"}},
+	{"mismatched algorithms", verdict{rutter.CodeUnsupported, "names its objects by SHA-256, which is not supported", "use a SHA-1 repository"}},
 	{"transport '", verdict{rutter.CodeInvalid, "uses a protocol that is not allowed", "use https, http, ssh or file"}},
 }
 
@@ -90,7 +91,12 @@ func (a access) unsupported() string {
 // scrub removes every secret of the credential, and every userinfo, from text.
 func (a access) scrub(text string) string {
 	text = redact(text)
-	for _, secret := range []string{a.cred.Password, a.cred.BearerToken} {
+	secrets := []string{a.cred.Password, a.cred.BearerToken}
+	if by, err := parseProxy(a.cred); err == nil && by.User != nil {
+		password, _ := by.User.Password()
+		secrets = append(secrets, password)
+	}
+	for _, secret := range secrets {
 		if secret != "" {
 			text = strings.ReplaceAll(text, secret, "***")
 		}

@@ -204,16 +204,11 @@ func (m *mirror) fetchHistory(ctx context.Context, dir string, r remote, commit 
 
 // fetch runs git fetch; args end with the URL.
 func (m *mirror) fetch(ctx context.Context, dir string, r remote, args, specs []string) error {
-	l, err := m.f.git.login(r.location, r.access)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
 	url := args[len(args)-1]
 	cmd := []string{"fetch", "--quiet", "--no-tags", "--force", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--atomic", "--refmap="}
 	cmd = append(cmd, args[:len(args)-1]...)
 	cmd = append(cmd, "--end-of-options", url)
-	_, err = m.f.git.run(ctx, command{args: append(cmd, specs...), dir: dir, env: l.env, files: m.lockFiles()})
+	_, err := m.f.talk(ctx, r, command{args: append(cmd, specs...), dir: dir, files: m.lockFiles()})
 	return err
 }
 
@@ -271,20 +266,20 @@ func (m *mirror) lock(ctx context.Context) (func(), error) {
 	if err := os.MkdirAll(filepath.Dir(m.dir), 0o700); err != nil {
 		return fail(err)
 	}
-	file, err := os.OpenFile(m.dir+"."+lockFile, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return fail(err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, m.f.opts.FetchTimeout)
 	defer cancel()
+	var file *os.File
 	for {
-		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		var err error
+		if file, err = tryLock(m.dir + "." + lockFile); err == nil {
 			break
+		}
+		if !errors.Is(err, errLocked) {
+			return fail(err)
 		}
 		select {
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
-			file.Close()
 			return fail(errors.Join(err, ctx.Err()))
 		}
 	}
@@ -293,6 +288,32 @@ func (m *mirror) lock(ctx context.Context) (func(), error) {
 		m.fetches.lock = nil
 		file.Close()
 	}, nil
+}
+
+var errLocked = errors.New("another process is writing to it")
+
+// tryLock locks a file, or says errLocked if another has. One that was removed
+// together with its mirror while it was being locked is no lock any more.
+func tryLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = errLocked
+	}
+	if err == nil {
+		mine, _ := file.Stat()
+		if there, statErr := os.Stat(path); statErr != nil || !os.SameFile(mine, there) {
+			err = errLocked
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err //nolint:wrapcheck // lock says what for
+	}
+	return file, nil
 }
 
 func (m *mirror) lockFiles() []*os.File {

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/rutterhq/rutter"
 )
 
@@ -30,6 +32,16 @@ type Options struct {
 	MaxFileBytes int64
 	// KeepCommits is how long a commit that nobody reads any more is kept.
 	KeepCommits time.Duration
+	// KeepMirrors is how long a mirror that nobody uses any more is kept: 7
+	// days by default, for ever when it is negative.
+	KeepMirrors time.Duration
+	// Submodules reads what is below a submodule from the submodule's own
+	// repository, at the commit that its parent names. Without it a submodule
+	// is an empty folder.
+	Submodules bool
+	// Permit says whether a repository may have this submodule; an error
+	// refuses it. Both have the project that asks.
+	Permit func(parent, sub rutter.Repo) error
 }
 
 func (o Options) withDefaults() Options {
@@ -51,6 +63,9 @@ func (o Options) withDefaults() Options {
 	if o.KeepCommits <= 0 {
 		o.KeepCommits = 24 * time.Hour
 	}
+	if o.KeepMirrors == 0 {
+		o.KeepMirrors = 7 * 24 * time.Hour
+	}
 	return o
 }
 
@@ -65,13 +80,22 @@ type Fetcher struct {
 	counts counters
 
 	keys atomic.Pointer[keyring]
+	apps apps
+
+	// downloads of LFS are shared; slots bounds how many there are at once.
+	downloads singleflight.Group
+	slots     chan struct{}
 
 	mu      sync.Mutex
 	mirrors map[string]*mirror
 	closed  atomic.Bool
+
+	// sweeping is held by what looks for unused mirrors, for which sweeper waits.
+	sweeping sync.Mutex
+	sweeper  *time.Timer
 }
 
-type counters struct{ lookups, fetches, rebuilds, reads atomic.Int64 }
+type counters struct{ lookups, fetches, rebuilds, reads, downloads atomic.Int64 }
 
 // Stats counts what was asked of Git since the start.
 type Stats struct {
@@ -82,6 +106,8 @@ type Stats struct {
 	Rebuilds int64
 	// Reads are the objects that were read from a mirror and not from memory.
 	Reads int64
+	// Downloads are the files that were asked for from servers of LFS.
+	Downloads int64
 }
 
 var _ rutter.Sources = (*Fetcher)(nil)
@@ -106,8 +132,10 @@ func New(opts Options) (*Fetcher, error) {
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "folder for Git mirrors %q: %w", dir, err)
 	}
-	f := &Fetcher{opts: opts, real: resolved, git: run, mirrors: map[string]*mirror{}, blobs: newCache[[]byte](opts.CacheBytes), trees: newCache[*tree](opts.CacheBytes)}
+	f := &Fetcher{opts: opts, real: resolved, git: run, mirrors: map[string]*mirror{}, blobs: newCache[[]byte](opts.CacheBytes),
+		slots: make(chan struct{}, lfsAtOnce), apps: apps{tokens: map[appKey]*appToken{}}, trees: newCache[*tree](opts.CacheBytes)}
 	f.keys.Store(newKeyring(nil, rutter.RepoTrust{}))
+	f.startSweeping()
 	return f, nil
 }
 
@@ -121,6 +149,7 @@ func (f *Fetcher) Close() error {
 	mirrors := f.mirrors
 	f.mirrors = map[string]*mirror{}
 	f.mu.Unlock()
+	f.stopSweeping()
 	for _, m := range mirrors {
 		m.objects.close()
 	}
@@ -140,7 +169,7 @@ func (f *Fetcher) SetCredentials(creds []rutter.RepoCredential, trust rutter.Rep
 func (f *Fetcher) Stats() Stats {
 	return Stats{
 		Lookups: f.counts.lookups.Load(), Fetches: f.counts.fetches.Load(),
-		Rebuilds: f.counts.rebuilds.Load(), Reads: f.counts.reads.Load(),
+		Rebuilds: f.counts.rebuilds.Load(), Reads: f.counts.reads.Load(), Downloads: f.counts.downloads.Load(),
 	}
 }
 
@@ -152,22 +181,42 @@ func (f *Fetcher) Resolve(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	if err != nil {
 		return "", err
 	}
-	return r.mirror.resolve(ctx, r, repo.Revision, time.Duration(opts.MaxAge))
+	return r.mirror.resolve(ctx, r, repo, time.Duration(opts.MaxAge))
 }
 
 // Snapshot implements rutter.Sources.
 func (f *Fetcher) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
+	s, err := f.snapshot(ctx, repo, time.Duration(opts.MaxAge), 0)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// snapshot is Snapshot for a repository that is a submodule of as many others
+// as depth says.
+func (f *Fetcher) snapshot(ctx context.Context, repo rutter.Repo, age time.Duration, depth int) (*snapshot, error) {
 	r, err := f.remote(repo)
 	if err != nil {
 		return nil, err
 	}
-	commit, err := r.mirror.resolve(ctx, r, repo.Revision, time.Duration(opts.MaxAge))
+	commit, err := r.mirror.resolve(ctx, r, repo, age)
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.mirror.snapshot(ctx, r, commit, time.Duration(opts.MaxAge))
+	h, err := r.mirror.hold(ctx, r, commit, age)
 	if err != nil {
 		return nil, err
+	}
+	// What is fetched when it is read belongs to no request: it ends by its
+	// time limits.
+	lazy := context.WithoutCancel(ctx)
+	s := &snapshot{held: h}
+	if r.access.cred.EnableLFS {
+		s.lfs = f.newLFS(lazy, repo, h.m)
+	}
+	if f.opts.Submodules {
+		s.modules = f.newModules(lazy, repo, r.location, depth)
 	}
 	return s, nil
 }
@@ -189,6 +238,7 @@ func (f *Fetcher) remote(repo rutter.Repo) (remote, error) {
 	keys := f.keys.Load()
 	who := asker{repo.URL, repo.Project}
 	if r, ok := keys.known.Load(who); ok && !f.closed.Load() {
+		r.(remote).mirror.use()
 		return r.(remote), nil
 	}
 	l, err := parseLocation(repo.URL)
@@ -209,6 +259,7 @@ func (f *Fetcher) remote(repo rutter.Repo) (remote, error) {
 		r.mirror = newMirror(f, key)
 		f.mirrors[key] = r.mirror
 	}
+	r.mirror.use()
 	if l.scheme != "file" {
 		keys.known.Store(who, r)
 	}

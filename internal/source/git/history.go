@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rutterhq/rutter"
 )
@@ -16,6 +17,9 @@ import (
 // single commits can't tell. It lives beside the mirror, so that the mirror
 // itself is never one with holes that git would fill behind our back.
 type history struct {
+	// forget says that the folder was removed.
+	forget atomic.Bool
+
 	mu sync.Mutex
 	// refs is the digest of the remote's refs when it was last fetched.
 	refs  string
@@ -27,7 +31,7 @@ type history struct {
 func (h *history) find(ctx context.Context, m *mirror, r remote, known refs, short string) (string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.refs != known.digest {
+	if h.forget.Swap(false) || h.refs != known.digest {
 		if err := h.fetch(ctx, m, r); err != nil {
 			return "", err
 		}

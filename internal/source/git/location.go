@@ -46,15 +46,23 @@ func parseLocation(raw string) (location, error) {
 	}
 	scheme, _, ok := strings.Cut(text, "://")
 	if !ok {
-		return parseSCP(text)
+		return allowed(parseSCP(text))
 	}
 	switch strings.ToLower(scheme) {
 	case "http", "https", "ssh":
-		return parseNetwork(text)
+		return allowed(parseNetwork(text))
 	case "file":
 		return parseFile(text)
 	}
 	return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q: protocol %q is not allowed; use https, http, ssh or file", conceal(text), scheme)
+}
+
+// allowed refuses hosts that no repository is on (checkHost).
+func allowed(l location, err error) (location, error) {
+	if err == nil && !checkHost(l.hostname()) {
+		return location{}, rutter.Errorf(rutter.CodeForbidden, "repository URL %q leads to a link-local address or a cloud's metadata service, where no repository is; write the host of the Git server", l.display())
+	}
+	return l, err
 }
 
 func unsafeRune(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == '\uFFFD' }
@@ -79,6 +87,9 @@ func parseNetwork(text string) (location, error) {
 	if l.path == "" || strings.HasPrefix(l.path, "-") {
 		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q names no repository on the host", conceal(text))
 	}
+	if climbs(l.path) {
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has . or .. in its path; write the path that it leads to", conceal(text))
+	}
 	u.User = nil
 	if l.scheme == "ssh" && l.user != "" {
 		if !userForm.MatchString(l.user) {
@@ -91,8 +102,22 @@ func parseNetwork(text string) (location, error) {
 	return l, nil
 }
 
+// climbs reports whether a path goes up or stays: a rule or a credential for
+// org/* must not be good for org/../other.
+func climbs(p string) bool {
+	for part := range strings.SplitSeq(p, "/") {
+		if part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
 func parseSCP(text string) (location, error) {
 	m := scpForm.FindStringSubmatch(text)
+	if m != nil && climbs(m[3]) {
+		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q has . or .. in its path; write the path that it leads to", conceal(text))
+	}
 	if m == nil || strings.HasPrefix(m[3], "-") || strings.Trim(m[3], "/") == "" {
 		return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q is not a Git URL; write https://host/path, ssh://user@host/path, user@host:path or file:///path", conceal(text))
 	}
@@ -145,6 +170,14 @@ func (l location) hostname() string {
 	}
 	h, _, _ := strings.Cut(l.host, ":")
 	return h
+}
+
+// port is the one of an SSH server.
+func (l location) port() string {
+	if i := strings.LastIndexByte(l.host, ':'); i > strings.LastIndexByte(l.host, ']') {
+		return l.host[i+1:]
+	}
+	return "22"
 }
 
 var userinfo = regexp.MustCompile(`://[^/@\s'"]*(?:@[^/@\s'"]*)*@`)

@@ -1,6 +1,9 @@
 package git
 
 import (
+	"context"
+	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,24 +33,58 @@ printf 'username=%s\npassword=%s\n' "$RUTTER_GIT_USER" "$RUTTER_GIT_PASSWORD"
 type login struct {
 	env []string
 	dir string
+	// access is what it was made of, ssh the command that connects (SSH only).
+	access access
+	ssh    string
+	tunnel *tunnel
 }
 
 func (l *login) Close() {
+	if l.tunnel != nil {
+		l.tunnel.close()
+	}
 	if l.dir != "" {
 		_ = os.RemoveAll(l.dir)
 	}
 }
 
+// talk runs a git command that speaks to r's server. In what it says afterwards
+// is no secret, and a token that was refused is not used again.
+func (f *Fetcher) talk(ctx context.Context, r remote, c command) ([]byte, error) {
+	l, err := f.login(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	c.env = append(c.env, l.env...)
+	out, err := f.git.run(ctx, c)
+	if failed, ok := errors.AsType[*exitError](err); ok {
+		failed.stderr = l.access.scrub(failed.stderr)
+		if rutter.CodeOf(r.explain(err)) == rutter.CodeForbidden {
+			f.refused(r)
+		}
+	}
+	return out, err
+}
+
+func (f *Fetcher) login(ctx context.Context, r remote) (*login, error) {
+	a, err := f.current(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return f.git.login(ctx, r.location, a)
+}
+
 // login prepares a command that talks to the repository at loc.
-func (r *runner) login(loc location, a access) (*login, error) {
-	out := &login{}
+func (r *runner) login(ctx context.Context, loc location, a access) (*login, error) {
+	out := &login{access: a}
 	set := base()
 	var err error
 	switch loc.scheme {
 	case "http", "https":
 		set, err = r.loginHTTP(out, set, loc, a)
 	case "ssh":
-		err = r.loginSSH(out, loc, a)
+		err = r.loginSSH(ctx, out, loc, a)
 	}
 	if err != nil {
 		out.Close()
@@ -82,6 +119,9 @@ func (r *runner) loginHTTP(out *login, set settings, loc location, a access) (se
 		set = append(set, [2]string{"http.followRedirects", "false"}, [2]string{"http.extraHeader", "Authorization: Bearer " + c.BearerToken})
 	}
 	if c.Proxy != "" {
+		if _, err := parseProxy(c); err != nil {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "repository %q: %s: %w", loc.display(), a.describe(), err)
+		}
 		set = append(set, [2]string{"http.proxy", c.Proxy})
 		out.env = append(out.env, "NO_PROXY="+c.NoProxy, "no_proxy="+c.NoProxy)
 	}
@@ -113,23 +153,23 @@ func (r *runner) loginTLS(out *login, set settings, a access) (settings, error) 
 	return set, nil
 }
 
-func (r *runner) loginSSH(out *login, loc location, a access) error {
+func (r *runner) loginSSH(ctx context.Context, out *login, loc location, a access) error {
 	c := a.cred
-	if c.Proxy != "" {
-		return rutter.Errorf(rutter.CodeUnsupported, "repository %q: a proxy for SSH is not acted on yet; use https, or remove proxy from %s", loc.display(), a.describe())
+	if c.GitHubApp != nil && c.SSHPrivateKey == "" {
+		return rutter.Errorf(rutter.CodeInvalid, "repository %q: %s logs in over HTTPS only; write the https URL of the repository", loc.display(), a.describe())
 	}
 	hosts, err := r.private(out, "known_hosts", a.knownHosts+"\n")
 	if err != nil {
 		return err
 	}
-	strict := "yes"
+	strict, hosts := "yes", sshPath(hosts)
 	if c.InsecureIgnoreHostKey || c.Insecure {
 		strict, hosts = "no", "/dev/null"
 	}
 	opts := []string{"BatchMode=yes", "IdentitiesOnly=yes", "IdentityAgent=none", "ClearAllForwardings=yes", "ForwardAgent=no",
 		"PasswordAuthentication=no", "KbdInteractiveAuthentication=no", "ControlMaster=no", "ControlPath=none", "PermitLocalCommand=no",
-		"ConnectTimeout=20", "ServerAliveInterval=15", "ServerAliveCountMax=4", "UpdateHostKeys=no", "CanonicalizeHostname=no",
-		"GlobalKnownHostsFile=/dev/null", "LogLevel=ERROR", "StrictHostKeyChecking=" + strict, "UserKnownHostsFile=" + sshPath(hosts)}
+		"ConnectTimeout=20", "ServerAliveInterval=15", "ServerAliveCountMax=4", "UpdateHostKeys=no", "CanonicalizeHostname=no", "CheckHostIP=no",
+		"GlobalKnownHostsFile=/dev/null", "LogLevel=ERROR", "StrictHostKeyChecking=" + strict, "UserKnownHostsFile=" + hosts}
 	if c.SSHPrivateKey != "" {
 		key, err := r.private(out, "id", strings.TrimSpace(strings.ReplaceAll(c.SSHPrivateKey, "\r\n", "\n"))+"\n")
 		if err != nil {
@@ -139,14 +179,33 @@ func (r *runner) loginSSH(out *login, loc location, a access) error {
 	} else {
 		opts = append(opts, "IdentityFile=none", "PubkeyAuthentication=no")
 	}
-	cmd := "ssh -F /dev/null"
-	var cmdSb143 strings.Builder
-	for _, o := range opts {
-		cmdSb143.WriteString(" -o " + shellQuote(o))
+	proxy, err := sshProxy(ctx, out, loc, a)
+	if err != nil {
+		return err
 	}
-	cmd += cmdSb143.String()
-	out.env = append(out.env, "GIT_SSH_COMMAND="+cmd, "GIT_SSH_VARIANT=ssh")
+	var cmd strings.Builder
+	cmd.WriteString("ssh -F /dev/null")
+	for _, o := range append(opts, proxy...) {
+		cmd.WriteString(" -o " + shellQuote(o))
+	}
+	out.ssh = cmd.String()
+	out.env = append(out.env, "GIT_SSH_COMMAND="+out.ssh, "GIT_SSH_VARIANT=ssh")
 	return nil
+}
+
+// sshProxy connects by the credential's proxy, if it has one for this host.
+func sshProxy(ctx context.Context, out *login, loc location, a access) ([]string, error) {
+	if a.cred.Proxy == "" || bypasses(a.cred.NoProxy, loc.hostname(), loc.port()) {
+		return nil, nil
+	}
+	by, err := parseProxy(a.cred)
+	if err == nil {
+		out.tunnel, err = openTunnel(ctx, by, net.JoinHostPort(loc.hostname(), loc.port()), out.dir)
+	}
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeOf(err), "repository %q: %s: %w", loc.display(), a.describe(), err)
+	}
+	return []string{"ProxyCommand=" + strings.ReplaceAll(out.tunnel.command(), "%", "%%")}, nil
 }
 
 // private writes a file that only this user can read, in a folder of its own

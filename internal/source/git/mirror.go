@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +30,9 @@ type mirror struct {
 	history history
 	objects *objects
 
+	// used is when somebody last wanted the mirror, in nanoseconds.
+	used atomic.Int64
+
 	// damaged is set when an object that must be there cannot be read.
 	damaged atomic.Bool
 
@@ -42,16 +46,16 @@ type mirror struct {
 	// pins are the commits that are completely in the mirror, and when they
 	// were last asked for.
 	pins map[string]time.Time
-	// live are the snapshots that somebody may still read; recent keeps the
+	// live are the commits that somebody may still read; recent keeps the
 	// last few, so that the next asker finds them.
-	live   map[string]weak.Pointer[snapshot]
-	recent []*snapshot
+	live   map[string]weak.Pointer[held]
+	recent []*held
 }
 
 func newMirror(f *Fetcher, key string) *mirror {
 	sum := sha256.Sum256([]byte(key))
 	m := &mirror{f: f, dir: filepath.Join(f.opts.Dir, "mirrors", hex.EncodeToString(sum[:16])+".git"),
-		pins: map[string]time.Time{}, live: map[string]weak.Pointer[snapshot]{}}
+		pins: map[string]time.Time{}, live: map[string]weak.Pointer[held]{}}
 	m.objects = newObjects(m)
 	m.lookups.fetch = m.lsRemote
 	m.fetches.pending, m.fetches.failed = map[string]*fetch{}, map[string]*fetch{}
@@ -60,9 +64,9 @@ func newMirror(f *Fetcher, key string) *mirror {
 
 // resolve turns a revision into a commit: a full commit as it is, all else by
 // the remote's refs. What cannot be resolved is an error.
-func (m *mirror) resolve(ctx context.Context, r remote, revision string, age time.Duration) (string, error) {
-	revision = strings.TrimSpace(revision)
-	if err := checkRevision(r.location, revision); err != nil {
+func (m *mirror) resolve(ctx context.Context, r remote, repo rutter.Repo, age time.Duration) (string, error) {
+	revision := strings.TrimSpace(repo.Revision)
+	if err := checkRevision(r.location, revision, repo.TagPrefix); err != nil {
 		return "", err
 	}
 	if shortID.MatchString(revision) && len(revision) == 40 {
@@ -72,7 +76,7 @@ func (m *mirror) resolve(ctx context.Context, r remote, revision string, age tim
 	if err != nil {
 		return "", err
 	}
-	if commit, ok := known.find(revision); ok {
+	if commit, ok := known.find(revision, repo.TagPrefix); ok {
 		return commit, nil
 	}
 	if shortID.MatchString(revision) {
@@ -81,21 +85,20 @@ func (m *mirror) resolve(ctx context.Context, r remote, revision string, age tim
 	if revision == "" || revision == "HEAD" {
 		return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no default branch, or is empty: push a commit, or set targetRevision", r.display())
 	}
-	return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no revision %q: it is no branch, tag, version range that a tag matches, or commit; check targetRevision",
-		r.display(), revision)
+	with := ""
+	if repo.TagPrefix != "" {
+		with = " (versions with the tagPrefix " + strconv.Quote(repo.TagPrefix) + ")"
+	}
+	return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no revision %q%s: it is no branch, tag, version range that a tag matches, or commit; check targetRevision",
+		r.display(), revision, with)
 }
 
 // lsRemote asks the remote for all of its refs.
 func (m *mirror) lsRemote(ctx context.Context, r remote) (refs, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.f.opts.LookupTimeout)
 	defer cancel()
-	l, err := m.f.git.login(r.location, r.access)
-	if err != nil {
-		return refs{}, err
-	}
-	defer l.Close()
 	m.f.counts.lookups.Add(1)
-	out, err := m.f.git.run(ctx, command{args: []string{"ls-remote", "--quiet", "--end-of-options", r.remote}, env: l.env})
+	out, err := m.f.talk(ctx, r, command{args: []string{"ls-remote", "--quiet", "--end-of-options", r.remote}})
 	if err != nil {
 		return refs{}, r.explain(err)
 	}
@@ -106,10 +109,10 @@ func (m *mirror) lsRemote(ctx context.Context, r remote) (refs, error) {
 	return found, nil
 }
 
-// snapshot returns the files of a commit, fetching it when it is not here. A
+// hold returns a commit, fetching it when it is not here. A
 // mirror that turns out to be damaged is made anew, once; while that fails,
 // what of the old one can still be read goes on being read.
-func (m *mirror) snapshot(ctx context.Context, r remote, commit string, age time.Duration) (*snapshot, error) {
+func (m *mirror) hold(ctx context.Context, r remote, commit string, age time.Duration) (*held, error) {
 	if m.damaged.Load() {
 		if err := m.rebuild(ctx, r, commit); err != nil {
 			m.f.opts.Logger.Warn("Git mirror is damaged and could not be fetched anew", "repository", r.display(), "err", err)
@@ -130,14 +133,14 @@ func (m *mirror) snapshot(ctx context.Context, r remote, commit string, age time
 	return m.remember(s), nil
 }
 
-func (m *mirror) openCommit(ctx context.Context, r remote, commit string, age time.Duration) (*snapshot, error) {
+func (m *mirror) openCommit(ctx context.Context, r remote, commit string, age time.Duration) (*held, error) {
 	if err := m.fetches.ensure(ctx, m, r, commit, age); err != nil {
 		return nil, err
 	}
-	return newSnapshot(m, r.display(), commit)
+	return newHeld(m, r.display(), commit)
 }
 
-func (m *mirror) known(commit string) *snapshot {
+func (m *mirror) known(commit string) *held {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := m.live[commit].Value()
@@ -148,7 +151,7 @@ func (m *mirror) known(commit string) *snapshot {
 }
 
 // remember keeps s for the next asker, or returns the one that was quicker.
-func (m *mirror) remember(s *snapshot) *snapshot {
+func (m *mirror) remember(s *held) *held {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if other := m.live[s.commit].Value(); other != nil {
@@ -160,7 +163,7 @@ func (m *mirror) remember(s *snapshot) *snapshot {
 }
 
 // touch notes that s is in use; m.mu is held.
-func (m *mirror) touch(s *snapshot) {
+func (m *mirror) touch(s *held) {
 	const kept = 4
 	if _, ok := m.pins[s.commit]; ok {
 		m.pins[s.commit] = time.Now()
@@ -172,7 +175,7 @@ func (m *mirror) touch(s *snapshot) {
 			return
 		}
 	}
-	m.recent = append([]*snapshot{s}, m.recent...)
+	m.recent = append([]*held{s}, m.recent...)
 	m.recent = m.recent[:min(len(m.recent), kept)]
 }
 

@@ -2,6 +2,7 @@ package git
 
 import (
 	"bufio"
+	"crypto/sha1" //nolint:gosec // that is how Git names things
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -221,8 +222,10 @@ func (p *pipe) close() {
 func (m *mirror) object(commit string, id objectID, kind string) ([]byte, error) {
 	got, data, size, err := m.objects.read(whole, id)
 	switch {
-	case err == nil && got == kind:
+	case err == nil && got == kind && nameOf(kind, data) == id:
 		return data, nil
+	case err == nil && got == kind:
+		err = fmt.Errorf("object %s has the content of another", id)
 	case errors.Is(err, errTooBig):
 		return nil, rutter.Errorf(rutter.CodeInvalid, "it has %d bytes, more than the %d that a file may have", size, m.f.opts.MaxFileBytes)
 	case errors.Is(err, errClosed):
@@ -232,6 +235,15 @@ func (m *mirror) object(commit string, id objectID, kind string) ([]byte, error)
 	}
 	m.suspect(commit)
 	return nil, rutter.Errorf(rutter.CodeUnavailable, "the local copy of the repository is damaged and will be fetched anew: %w", err)
+}
+
+// nameOf is the name that Git gives to content. An object is looked at before
+// it is used, since git cat-file believes what it finds under a name.
+func nameOf(kind string, data []byte) objectID {
+	h := sha1.New() //nolint:gosec // that is how Git names things
+	fmt.Fprintf(h, "%s %d\x00", kind, len(data))
+	h.Write(data)
+	return objectID(h.Sum(nil))
 }
 
 // suspect marks the mirror as damaged, unless commit is one that it is not

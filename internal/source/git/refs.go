@@ -24,6 +24,7 @@ type refs struct {
 var (
 	fullID  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	shortID = regexp.MustCompile(`^[0-9a-fA-F]{7,40}$`)
+	longID  = regexp.MustCompile(`^[0-9a-fA-F]{64}$`)
 )
 
 // parseRefs reads the output of ls-remote. A line that is none of its own is
@@ -51,14 +52,26 @@ func parseRefs(out []byte) (refs, error) {
 }
 
 // find returns the commit of a revision by the rules of reference 1.2: HEAD, a
-// version range over tags, or the exact name of a ref, full or short.
-func (r refs) find(revision string) (string, bool) {
+// version or a version range over the tags that have prefix, or the exact name
+// of a ref, full or short. The prefix belongs to versions: a version with one
+// is the tag of both and no other, since the plain tag is another component's;
+// a range that no tag matches may still be the name of a branch ("1.x").
+func (r refs) find(revision, prefix string) (string, bool) {
 	if revision == "" {
 		revision = "HEAD"
 	}
-	if name, ok := r.highest(revision); ok {
+	if _, err := semver.NewVersion(revision); err == nil {
+		return r.named(prefix + revision)
+	}
+	if name, ok := r.highest(revision, prefix); ok {
 		return r.commits[name], true
 	}
+	return r.named(revision)
+}
+
+// named returns the commit of the first ref, in the remote's order, that is
+// called so.
+func (r refs) named(revision string) (string, bool) {
 	for _, name := range r.names {
 		if name == revision || shortName(name, revision) {
 			return r.commits[name], true
@@ -78,13 +91,11 @@ func shortName(name, revision string) bool {
 	return false
 }
 
-// highest returns the tag with the highest version that a range allows. What
-// parses as one version is no range: it is an exact name. Of two tags of one
-// version the later in the remote's order wins, so that the answer is stable.
-func (r refs) highest(revision string) (string, bool) {
-	if _, err := semver.NewVersion(revision); err == nil {
-		return "", false
-	}
+// highest returns the tag with the highest version that a range allows; tags
+// without the prefix, and those that are no version without it, don't count.
+// Of two tags of one version the later in the remote's order wins, so that the
+// answer is stable.
+func (r refs) highest(revision, prefix string) (string, bool) {
 	allowed, err := semver.NewConstraint(revision)
 	if err != nil {
 		return "", false
@@ -92,7 +103,7 @@ func (r refs) highest(revision string) (string, bool) {
 	var best *semver.Version
 	found := ""
 	for _, name := range r.names {
-		tag, ok := strings.CutPrefix(name, "refs/tags/")
+		tag, ok := strings.CutPrefix(name, "refs/tags/"+prefix)
 		if !ok {
 			continue
 		}
@@ -110,11 +121,14 @@ func (r refs) highest(revision string) (string, bool) {
 const maxRevision = 1024
 
 // checkRevision refuses what can be neither a ref's name, a commit nor a range.
-func checkRevision(l location, revision string) error {
-	bad := len(revision) > maxRevision || strings.HasPrefix(revision, "-") ||
-		strings.ContainsFunc(revision, func(c rune) bool { return c < ' ' || c == 0x7f || c == '\\' || c == '\uFFFD' })
-	if !bad {
-		return nil
+func checkRevision(l location, revision, prefix string) error {
+	switch {
+	case len(revision) > maxRevision || strings.HasPrefix(revision, "-") || strings.ContainsFunc(revision, unsafeRune):
+		return rutter.Errorf(rutter.CodeInvalid, "repository %q: revision %q is not a branch, tag, commit or version range", l.display(), cut(printable(revision)))
+	case len(prefix) > maxRevision || strings.ContainsFunc(prefix, unsafeRune):
+		return rutter.Errorf(rutter.CodeInvalid, "repository %q: tagPrefix %q cannot begin the name of a tag", l.display(), cut(printable(prefix)))
+	case longID.MatchString(revision):
+		return rutter.Errorf(rutter.CodeUnsupported, "repository %q: revision %q is a commit of a SHA-256 repository, which is not supported; use a SHA-1 repository", l.display(), revision)
 	}
-	return rutter.Errorf(rutter.CodeInvalid, "repository %q: revision %q is not a branch, tag, commit or version range", l.display(), cut(printable(revision)))
+	return nil
 }

@@ -11,13 +11,16 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// snapshot implements rutter.Snapshot: a commit of a mirror. As long as it is
-// referenced the mirror keeps the commit, whatever becomes of its branch.
+// snapshot implements rutter.Snapshot: a held commit as one asker may see it.
+// What lies behind it elsewhere (submodules, content of LFS) is fetched when it
+// is read, with what this asker may use.
 type snapshot struct {
-	m      *mirror
-	url    string
-	commit string
-	root   objectID
+	*held
+
+	// lfs is nil where pointers of LFS are files like any other; modules is
+	// nil where a submodule is an empty folder.
+	lfs     *lfs
+	modules *modules
 }
 
 var (
@@ -25,41 +28,23 @@ var (
 	_ fs.ReadLinkFS   = (*snapshot)(nil)
 )
 
-// newSnapshot opens a commit that is in the mirror.
-func newSnapshot(m *mirror, url, commit string) (*snapshot, error) {
-	s := &snapshot{m: m, url: url, commit: commit}
-	id, ok := parseID(commit)
-	if !ok {
-		return nil, s.fail(rutter.Errorf(rutter.CodeInvalid, "it is not a commit id"))
-	}
-	data, err := m.object(commit, id, "commit")
-	if err != nil {
-		return nil, s.fail(err)
-	}
-	line, _, _ := strings.Cut(string(data), "\n")
-	if s.root, ok = parseID(strings.TrimPrefix(line, "tree ")); !ok {
-		return nil, s.fail(rutter.Errorf(rutter.CodeInvalid, "it has no tree"))
-	}
-	if _, err := m.tree(commit, s.root); err != nil {
-		return nil, s.fail(err)
-	}
-	return s, nil
-}
-
-func (s *snapshot) fail(err error) error {
-	return rutter.Errorf(rutter.CodeOf(err), "repository %q, commit %s: %w", s.url, s.commit, err)
-}
-
 // Revision implements rutter.Snapshot.
 func (s *snapshot) Revision() string { return s.commit }
 
-// maxLinks is how many symbolic links one path may lead through.
-const maxLinks = 40
+// maxLinks is how many symbolic links one path may lead through, maxTarget how
+// long a link's target may be, as in Linux.
+const (
+	maxLinks  = 40
+	maxTarget = 4096
+)
 
 // node is what a path leads to.
 type node struct {
 	entry
 
+	// in is the snapshot that it belongs to: the one that was asked, or that of
+	// a submodule.
+	in *snapshot
 	// tree is set for a folder.
 	tree *tree
 }
@@ -71,13 +56,13 @@ func (s *snapshot) find(name string, follow bool) (node, error) {
 	if !fs.ValidPath(name) {
 		return node{}, fs.ErrInvalid
 	}
-	root, err := s.m.tree(s.commit, s.root)
+	root, err := s.tree(s.root)
 	if err != nil {
-		return node{}, s.fail(err)
+		return node{}, err
 	}
 	// The path of folders from the root, for links that go up.
 	var room [16]node
-	stack := append(room[:0], node{entry: entry{name: ".", kind: kindDir, id: s.root}, tree: root})
+	stack := append(room[:0], node{entry: entry{name: ".", kind: kindDir, id: s.root}, in: s, tree: root})
 	links := 0
 	for rest := name; rest != ""; {
 		var part string
@@ -99,46 +84,73 @@ func (s *snapshot) find(name string, follow bool) (node, error) {
 		}
 		switch {
 		case e.kind.isDir():
-			t, err := s.folder(e)
+			n, err := enter(stack, e)
 			if err != nil {
 				return node{}, err
 			}
-			stack = append(stack, node{entry: e, tree: t})
+			stack = append(stack, n)
 		case e.kind == kindLink && (follow || rest != ""):
-			target, err := s.target(e)
+			target, err := top.in.blob(e.id)
 			if err != nil {
 				return node{}, err
 			}
-			if links++; links > maxLinks || path.IsAbs(target) {
+			// A target of that length is no path; many of them would be walked for long.
+			if links++; links > maxLinks || len(target) > maxTarget || path.IsAbs(string(target)) {
 				return node{}, fs.ErrNotExist
 			}
-			rest = target + "/" + rest
+			rest = string(target) + "/" + rest
 		case strings.Trim(rest, "/") != "":
 			return node{}, fs.ErrNotExist
 		default:
-			return node{entry: e}, nil
+			return node{entry: e, in: top.in}, nil
 		}
 	}
 	return stack[len(stack)-1], nil
 }
 
-func (s *snapshot) folder(e entry) (*tree, error) {
-	if e.kind == kindSubmodule {
-		return emptyTree, nil
+// enter opens the folder e of the last folder of stack.
+func enter(stack []node, e entry) (node, error) {
+	in := stack[len(stack)-1].in
+	n := node{entry: e, in: in}
+	var err error
+	switch {
+	case e.kind == kindSubmodule && in.modules == nil:
+		n.tree = emptyTree
+	case e.kind == kindSubmodule:
+		if n.in, err = in.submodule(pathWithin(stack, e.name), e.id); err != nil {
+			return node{}, err
+		}
+		n.tree, err = n.in.tree(n.in.root)
+	default:
+		n.tree, err = in.tree(e.id)
 	}
-	t, err := s.m.tree(s.commit, e.id)
-	if err != nil {
-		return nil, s.fail(err)
-	}
-	return t, nil
+	return n, err
 }
 
-func (s *snapshot) target(e entry) (string, error) {
-	data, err := s.m.blob(s.commit, e.id)
-	if err != nil {
-		return "", s.fail(err)
+// pathWithin is the path of a name in the last folder of stack, from the root
+// of the repository that this folder belongs to.
+func pathWithin(stack []node, name string) string {
+	in := stack[len(stack)-1].in
+	for i := len(stack) - 1; i > 0 && stack[i-1].in == in; i-- {
+		name = stack[i].name + "/" + name
 	}
-	return string(data), nil
+	return name
+}
+
+// content returns the content of a file, which must not be changed.
+func (s *snapshot) content(e entry) ([]byte, error) {
+	data, err := s.blob(e.id)
+	if err != nil || s.lfs == nil || e.kind == kindLink {
+		return data, err
+	}
+	p, ok := parsePointer(data)
+	if !ok {
+		return data, nil
+	}
+	if data, err = s.lfs.read(p); err != nil {
+		return nil, s.fail(err)
+	}
+	return data, nil
 }
 
 // Open implements fs.FS.
@@ -148,11 +160,11 @@ func (s *snapshot) Open(name string) (fs.File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	if n.tree != nil {
-		return &folder{info: info{name: path.Base(name), kind: n.kind}, entries: s.entries(n.tree)}, nil
+		return &folder{info: info{name: path.Base(name), kind: n.kind}, entries: n.in.entries(n.tree)}, nil
 	}
-	data, err := s.m.blob(s.commit, n.id)
+	data, err := n.in.content(n.entry)
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: s.fail(err)}
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	return newFile(info{name: path.Base(name), kind: n.kind, size: int64(len(data))}, data), nil
 }
@@ -166,9 +178,9 @@ func (s *snapshot) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
-	data, err := s.m.blob(s.commit, n.id)
+	data, err := n.in.content(n.entry)
 	if err != nil {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: s.fail(err)}
+		return nil, &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	return slices.Clone(data), nil
 }
@@ -182,7 +194,7 @@ func (s *snapshot) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: err}
 	}
-	return s.entries(n.tree), nil
+	return n.in.entries(n.tree), nil
 }
 
 // Stat implements fs.StatFS; it follows symbolic links.
@@ -197,7 +209,7 @@ func (s *snapshot) stat(op, name string, follow bool) (fs.FileInfo, error) {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	n.name = path.Base(name)
-	i, err := s.info(n.entry)
+	i, err := n.in.info(n.entry)
 	if err != nil {
 		return nil, &fs.PathError{Op: op, Path: name, Err: err}
 	}
@@ -213,11 +225,11 @@ func (s *snapshot) ReadLink(name string) (string, error) {
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 	}
-	target, err := s.target(n.entry)
+	target, err := n.in.blob(n.id)
 	if err != nil {
 		return "", &fs.PathError{Op: "readlink", Path: name, Err: err}
 	}
-	return target, nil
+	return string(target), nil
 }
 
 func (s *snapshot) info(e entry) (info, error) {
@@ -225,9 +237,12 @@ func (s *snapshot) info(e entry) (info, error) {
 	if e.kind.isDir() {
 		return i, nil
 	}
-	size, err := s.m.size(s.commit, e.id)
+	size, err := s.size(e.id)
+	if err == nil && s.lfs != nil && e.kind != kindLink && size <= maxPointer {
+		size, err = s.pointedSize(e, size)
+	}
 	if err != nil {
-		return i, s.fail(err)
+		return i, err
 	}
 	i.size = size
 	return i, nil
@@ -246,7 +261,7 @@ func (s *snapshot) Hash(kind rutter.InputKind, name string) (string, error) {
 	switch kind {
 	case rutter.InputFile:
 		if !isDir {
-			return n.id.String(), nil
+			return n.in.fileHash(n.entry), nil
 		}
 	case rutter.InputList:
 		if isDir {

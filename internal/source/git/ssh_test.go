@@ -157,7 +157,10 @@ func TestSSH(t *testing.T) {
 		{"wrong key", login(wrongKey), known, rutter.CodeForbidden, "refused the login"},
 		{"no key", nil, known, rutter.CodeForbidden, "refused the login"},
 		{"another project's key", []rutter.RepoCredential{{URL: url, Project: "other", SSHPrivateKey: s.key}}, known, rutter.CodeForbidden, "no credential"},
-		{"proxy", []rutter.RepoCredential{{URL: url, SSHPrivateKey: s.key, Proxy: "http://proxy:3128"}}, known, rutter.CodeUnsupported, "proxy"},
+		{"proxy of an unknown protocol", []rutter.RepoCredential{{URL: url, SSHPrivateKey: s.key, Proxy: "gopher://proxy:3128"}}, known, rutter.CodeInvalid, "proxy"},
+		{"proxy that is not there", []rutter.RepoCredential{{URL: url, SSHPrivateKey: s.key, Proxy: "http://127.0.0.1:1"}}, known, rutter.CodeUnavailable, "by the proxy 127.0.0.1:1"},
+		{"proxy not for this host", []rutter.RepoCredential{{URL: url, SSHPrivateKey: s.key, Proxy: "http://127.0.0.1:1", NoProxy: "example.com,127.0.0.0/8"}}, known, "", ""},
+		{"GitHub App", []rutter.RepoCredential{{URL: url, GitHubApp: &rutter.GitHubApp{ID: 1}}}, known, rutter.CodeInvalid, "HTTPS only"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,198 @@
+package cue
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/build"
+	"cuelang.org/go/cue/cuecontext"
+	"cuelang.org/go/cue/errors"
+	"cuelang.org/go/cue/load"
+	"cuelang.org/go/cue/parser"
+	"cuelang.org/go/cue/token"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/isolate"
+)
+
+// maxNesting is how deep in structs and lists objects are looked for.
+const maxNesting = 50
+
+// Task evaluates one request; an isolated process runs it under TaskName.
+func Task(repo isolate.Files, text []byte) ([]byte, error) {
+	var req request
+	if err := json.Unmarshal(text, &req); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "read a request: %w", err)
+	}
+	inst, err := instance(files{repo}, req)
+	if err != nil {
+		return nil, err
+	}
+	w := &walk{dir: req.Dir}
+	v := cuecontext.New().BuildInstance(inst)
+	if err := v.Validate(cue.Concrete(true)); err != nil {
+		return nil, explain(err, req.Dir)
+	}
+	if err := w.visit(v, 0); err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(w.found)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "write down the objects: %w", err)
+	}
+	return out, nil
+}
+
+// instance loads the package in a folder, from the repository only.
+func instance(repo files, req request) (*build.Instance, error) {
+	pkg, err := packageName(repo, req.Dir)
+	if err != nil {
+		return nil, err
+	}
+	insts := load.Instances([]string{"."}, &load.Config{
+		FS:         repo,
+		FromFSPath: inRepo,
+		Dir:        "/" + req.Dir,
+		Package:    pkg,
+		Tags:       req.Tags,
+		Registry:   noRegistry{},
+		Env:        []string{},
+	})
+	if len(insts) != 1 {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not one CUE package", req.Dir)
+	}
+	if err := insts[0].Err; err != nil {
+		return nil, explain(err, req.Dir)
+	}
+	return insts[0], nil
+}
+
+// inRepo is a loader's path as the repository has it.
+func inRepo(name string) string { return strings.TrimPrefix(name, "/") }
+
+// packageName finds the package that a folder holds: "" is for the loader to
+// find, "_" are files that name none.
+func packageName(repo files, dir string) (string, error) {
+	entries, err := repo.ReadDir(dir)
+	if err != nil {
+		return "", rutter.Errorf(rutter.CodeOf(err), "list %s: %w", dir, err)
+	}
+	var names []string
+	some := false
+	for _, e := range entries {
+		if !inPackage(e.Name()) {
+			continue
+		}
+		some = true
+		full := strings.TrimPrefix(dir+"/"+e.Name(), "./")
+		data, err := repo.ReadFile(full)
+		if err != nil {
+			return "", rutter.Errorf(rutter.CodeOf(err), "read %s: %w", full, err)
+		}
+		f, err := parser.ParseFile(full, data, parser.PackageClauseOnly)
+		if err != nil {
+			return "", explain(err, dir)
+		}
+		if n := f.PackageName(); n != "" && !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	switch {
+	case !some:
+		return "", rutter.Errorf(rutter.CodeInvalid, "%s holds no CUE files", dir)
+	case len(names) > 1:
+		slices.Sort(names)
+		return "", rutter.Errorf(rutter.CodeInvalid, "%s holds several CUE packages: %s: give each a folder of its own", dir, strings.Join(names, ", "))
+	case len(names) == 0:
+		return "_", nil
+	}
+	return "", nil
+}
+
+// walk collects the objects of a package.
+type walk struct {
+	dir   string
+	found []found
+}
+
+func (w *walk) visit(v cue.Value, depth int) error {
+	if depth > maxNesting {
+		return nil
+	}
+	v, _ = v.Default()
+	var it *cue.Iterator
+	switch v.IncompleteKind() {
+	case cue.StructKind:
+		if v.LookupPath(cue.ParsePath("apiVersion")).Exists() && v.LookupPath(cue.ParsePath("kind")).Exists() {
+			return w.emit(v)
+		}
+		fields, err := v.Fields()
+		if err != nil {
+			return explain(err, w.dir)
+		}
+		it = fields
+	case cue.ListKind:
+		list, err := v.List()
+		if err != nil {
+			return explain(err, w.dir)
+		}
+		it = &list
+	default:
+		return nil
+	}
+	for it.Next() {
+		if err := w.visit(it.Value(), depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) emit(v cue.Value) error {
+	text, err := v.MarshalJSON()
+	if err != nil {
+		return explain(err, w.dir)
+	}
+	f := found{Path: v.Path().String(), JSON: text}
+	f.File, f.Line = place(v.Pos())
+	w.found = append(w.found, f)
+	return nil
+}
+
+// place is a position's file and line, when it is in the repository.
+func place(pos token.Pos) (string, int) {
+	if !pos.IsValid() || pos.Filename() == "" {
+		return "", 0
+	}
+	return inRepo(pos.Filename()), pos.Line()
+}
+
+// explain makes one error of what cue reports: the first, with its place and
+// path, and how many more there are.
+func explain(err error, dir string) error {
+	all := errors.Errors(errors.Sanitize(errors.Promote(err, "")))
+	if len(all) == 0 {
+		return rutter.Errorf(rutter.CodeInvalid, "%s: %w", dir, err)
+	}
+	first := all[0]
+	out := &rutter.Error{Code: rutter.CodeInvalid, Message: strings.Join(strings.Fields(first.Error()), " ")}
+	for _, pos := range errors.Positions(first) {
+		if file, line := place(pos); file != "" {
+			out.File, out.Line = file, line
+			break
+		}
+	}
+	if where := strings.Join(first.Path(), "."); where != "" && !strings.Contains(out.Message, where) {
+		out.Message = where + ": " + out.Message
+	}
+	if strings.Contains(out.Message, "cannot find package") || strings.Contains(out.Message, "cannot find module") {
+		out.Message += ": modules are not fetched: copy it below cue.mod/pkg of the module"
+	}
+	if n := len(all) - 1; n > 0 {
+		out.Message += fmt.Sprintf(" (and %d more)", n)
+	}
+	return out
+}

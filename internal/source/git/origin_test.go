@@ -2,6 +2,8 @@ package git
 
 import (
 	"context"
+	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -158,3 +160,6 @@ func logged() (*slog.Logger, *bounded) {
 func resolve(ctx context.Context, f *Fetcher, url, revision string) (string, error) {
 	return f.Resolve(ctx, rutter.Repo{URL: url, Revision: revision}, rutter.ResolveOptions{})
 }
+
+// quiet drops what a server of a test complains of: that is what is tested.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

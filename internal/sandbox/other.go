@@ -22,6 +22,9 @@ func New(Options) (*Sandbox, error) { return &Sandbox{}, nil }
 // Close does nothing.
 func (s *Sandbox) Close() error { return nil }
 
+// Tools returns nothing.
+func (s *Sandbox) Tools() []string { return nil }
+
 // Path returns nothing.
 func (s *Sandbox) Path() []string { return nil }
 

@@ -65,6 +65,9 @@ func New(o Options) (*Sandbox, error) {
 // Close removes all workspaces.
 func (s *Sandbox) Close() error { return s.session.close() }
 
+// Tools returns the operator's folders of programs.
+func (s *Sandbox) Tools() []string { return slices.Clone(s.opts.Tools) }
+
 // Path returns the folders in which programs are looked for, first those of the operator.
 func (s *Sandbox) Path() []string {
 	system := os.Getenv("PATH")

@@ -1,0 +1,269 @@
+package plugin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/manifest"
+	"github.com/rutterhq/rutter/internal/render/record"
+	"github.com/rutterhq/rutter/internal/sandbox"
+)
+
+// Options adjusts a Renderer.
+type Options struct {
+	// Definitions are the plugins, in the order of Load.
+	Definitions []Definition
+	Sandbox     *sandbox.Sandbox
+	// Env are the operator's own variables, by the name of a plugin. They count as
+	// secrets: their values are kept out of errors.
+	Env map[string]map[string]string
+	// Limits bound each command; their zero values are the sandbox's defaults.
+	sandbox.Limits
+
+	Logger *slog.Logger
+}
+
+// Renderer runs plugins. It is safe for concurrent use.
+type Renderer struct {
+	opts Options
+
+	mu sync.Mutex
+	// answers are what commands said about folders, by what they were asked.
+	answers map[string]bool
+}
+
+// New returns a Renderer.
+func New(o Options) *Renderer {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Renderer{opts: o, answers: map[string]bool{}}
+}
+
+// Input is what a plugin renders.
+type Input struct {
+	Repo *record.FS
+	// Links reads symbolic links of the same snapshot, when it can.
+	Links fs.ReadLinkFS
+	// Path is the application's folder, clean and relative to the root.
+	Path string
+	// Options are the source's; nil when it does not speak of plugins.
+	Options *rutter.PluginOptions
+	Env     *buildenv.Env
+	// KubeVersion and APIVersions are the target cluster's.
+	KubeVersion string
+	APIVersions []string
+}
+
+// Fingerprint names all that a plugin's output depends on beside its inputs: the
+// definition, the operator's variables, and the programs in the operator's
+// folders. It belongs into the key of a render.
+func (r *Renderer) Fingerprint(d Definition) string {
+	parts := []string{d.Digest}
+	own := r.opts.Env[d.Name]
+	for _, k := range slices.Sorted(maps.Keys(own)) {
+		parts = append(parts, k, own[k])
+	}
+	for _, dir := range r.opts.Sandbox.Tools() {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			parts = append(parts, dir, "unreadable")
+			continue
+		}
+		for _, e := range entries {
+			if info, err := os.Stat(filepath.Join(dir, e.Name())); err == nil {
+				parts = append(parts, dir, e.Name(), fmt.Sprint(info.Size(), info.ModTime().UnixNano(), info.Mode()))
+			}
+		}
+	}
+	return digest([]byte(strings.Join(parts, "\x00")))
+}
+
+// Render runs a plugin that Match has found, and reads what it prints. Errors:
+// CodeInvalid when a command fails or takes too much; CodeUnavailable when it
+// cannot be run here.
+func (r *Renderer) Render(ctx context.Context, d Definition, in Input) ([]rutter.Object, []string, error) {
+	env, warnings, err := environment(d, in, r.opts.Env[d.Name])
+	if err != nil {
+		return nil, nil, err
+	}
+	start := time.Now()
+	run, err := r.begin(d, in, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer run.close()
+	if d.Init.set() {
+		if _, err := run.must(ctx, "init", d.Init); err != nil {
+			return nil, nil, err
+		}
+	}
+	out, err := run.must(ctx, "generate", d.Generate)
+	if err != nil {
+		return nil, nil, err
+	}
+	objs, more, err := parse(d, out)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.opts.Logger.Debug("plugin has rendered", "plugin", d.FullName(), "path", in.Path, "objects", len(objs), "ms", time.Since(start).Milliseconds())
+	return objs, slices.Concat(d.Warnings, warnings, run.warnings, more), nil
+}
+
+// run is one workspace and what runs in it.
+type run struct {
+	r        *Renderer
+	d        Definition
+	in       Input
+	env      []string
+	space    *sandbox.Workspace
+	warnings []string
+}
+
+// begin makes a workspace with the files that the plugin gets.
+func (r *Renderer) begin(d Definition, in Input, env []string) (*run, error) {
+	space, err := r.opts.Sandbox.Workspace()
+	if err != nil {
+		return nil, fmt.Errorf("plugin %s: %w", d.FullName(), err)
+	}
+	u := &run{r: r, d: d, in: in, env: env, space: space}
+	w := writer{repo: in.Repo, links: in.Links, to: space, modes: d.PreserveFileMode}
+	if err := w.write(d, in.Path); err != nil {
+		u.close()
+		if stop := in.Repo.Err(); stop != nil {
+			err = stop
+		}
+		return nil, fmt.Errorf("plugin %s: %w", d.FullName(), err)
+	}
+	u.warnings = w.warnings
+	return u, nil
+}
+
+func (u *run) close() {
+	if err := u.space.Close(); err != nil {
+		u.r.opts.Logger.Warn("a plugin's folder was not removed", "plugin", u.d.FullName(), "error", err)
+	}
+}
+
+// command runs one command in the application's folder.
+func (u *run) command(ctx context.Context, c Command) (sandbox.Result, error) {
+	return u.space.Run(ctx, sandbox.Command{ //nolint:wrapcheck // the caller names the plugin
+		Args: c.argv(), Dir: u.in.Path, Env: u.env, Network: u.d.Network, Limits: u.r.opts.Limits,
+		Secrets: slices.Collect(maps.Values(u.r.opts.Env[u.d.Name])),
+	})
+}
+
+// must runs a command that has to succeed.
+func (u *run) must(ctx context.Context, step string, c Command) ([]byte, error) {
+	res, err := u.command(ctx, c)
+	what := fmt.Sprintf("plugin %s: %s (%s)", u.d.FullName(), step, path.Base(c.Command[0]))
+	switch {
+	case err != nil:
+		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w%s", what, err, lastLines(res.Stderr))
+	case res.Signal != "":
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: ended by %s%s", what, res.Signal, lastLines(res.Stderr))
+	case res.ExitCode != 0:
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: exit code %d%s", what, res.ExitCode, lastLines(res.Stderr))
+	}
+	return res.Stdout, nil
+}
+
+// maxLines and maxLine bound what an error quotes of a program's messages.
+const (
+	maxLines = 5
+	maxLine  = 300
+)
+
+// lastLines puts the end of the messages into one line.
+func lastLines(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.Join(strings.Fields(line), " "); line != "" {
+			if len(line) > maxLine {
+				line = strings.ToValidUTF8(line[:maxLine], "") + "..."
+			}
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(lines[max(0, len(lines)-maxLines):], "; ")
+}
+
+// parse reads the manifests that a plugin has printed.
+func parse(d Definition, out []byte) ([]rutter.Object, []string, error) {
+	label := "output of plugin " + d.FullName()
+	docs, err := manifest.Documents(out, label)
+	if err != nil {
+		return nil, nil, err
+	}
+	var objs []rutter.Object
+	var warnings []string
+	for _, doc := range docs {
+		v, warning, err := manifest.DecodeLenient(doc, label)
+		if err != nil {
+			return nil, nil, err
+		}
+		if warning != "" {
+			warnings = append(warnings, warning)
+		}
+		found, err := manifest.Objects(v, rutter.Origin{File: label, Line: doc.Line})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, o := range found {
+			o.Origin = rutter.Origin{} // no file of the repository holds it
+			objs = append(objs, o)
+		}
+	}
+	return objs, warnings, nil
+}
+
+// Announced returns the parameters that a plugin takes: those of its file, and
+// those that its command prints for the folder, which replace them by name.
+func (r *Renderer) Announced(ctx context.Context, d Definition, in Input) ([]Announcement, error) {
+	out := slices.Clone(d.Parameters)
+	if !d.Dynamic.set() {
+		return out, nil
+	}
+	env, _, err := environment(d, in, r.opts.Env[d.Name])
+	if err != nil {
+		return nil, err
+	}
+	run, err := r.begin(d, in, env)
+	if err != nil {
+		return nil, err
+	}
+	defer run.close()
+	text, err := run.must(ctx, "parameters", d.Dynamic)
+	if err != nil {
+		return nil, err
+	}
+	var more []Announcement
+	if err := json.Unmarshal(bytes.TrimSpace(text), &more); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "plugin %s: parameters.dynamic must print a JSON list of parameters: %w", d.FullName(), err)
+	}
+	for _, a := range more {
+		if i := slices.IndexFunc(out, func(o Announcement) bool { return o.Name == a.Name }); i >= 0 {
+			out[i] = a
+			continue
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}

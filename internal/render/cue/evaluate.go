@@ -3,11 +3,11 @@ package cue
 import (
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
-	"cuelang.org/go/cue/build"
 	"cuelang.org/go/cue/cuecontext"
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/load"
@@ -27,11 +27,16 @@ func Task(repo isolate.Files, text []byte) ([]byte, error) {
 	if err := json.Unmarshal(text, &req); err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "read a request: %w", err)
 	}
-	inst, err := instance(files{repo}, req)
+	pkg, err := packageName(files{repo}, req.Dir)
 	if err != nil {
 		return nil, err
 	}
-	w := &walk{dir: req.Dir}
+	l := newLoader(files{repo}, req.Dir)
+	inst := l.instance(load.Config{FS: l.repo, Dir: "/" + req.Dir, ModuleRoot: l.root, Package: pkg, Tags: req.Tags})
+	if inst.Err != nil {
+		return nil, explain(inst.Err, req.Dir)
+	}
+	w := &walk{dir: req.Dir, places: written(inst.Files)}
 	v := cuecontext.New().BuildInstance(inst)
 	if err := v.Validate(cue.Concrete(true)); err != nil {
 		return nil, explain(err, req.Dir)
@@ -45,33 +50,6 @@ func Task(repo isolate.Files, text []byte) ([]byte, error) {
 	}
 	return out, nil
 }
-
-// instance loads the package in a folder, from the repository only.
-func instance(repo files, req request) (*build.Instance, error) {
-	pkg, err := packageName(repo, req.Dir)
-	if err != nil {
-		return nil, err
-	}
-	insts := load.Instances([]string{"."}, &load.Config{
-		FS:         repo,
-		FromFSPath: inRepo,
-		Dir:        "/" + req.Dir,
-		Package:    pkg,
-		Tags:       req.Tags,
-		Registry:   noRegistry{},
-		Env:        []string{},
-	})
-	if len(insts) != 1 {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not one CUE package", req.Dir)
-	}
-	if err := insts[0].Err; err != nil {
-		return nil, explain(err, req.Dir)
-	}
-	return insts[0], nil
-}
-
-// inRepo is a loader's path as the repository has it.
-func inRepo(name string) string { return strings.TrimPrefix(name, "/") }
 
 // packageName finds the package that a folder holds: "" is for the loader to
 // find, "_" are files that name none.
@@ -114,8 +92,9 @@ func packageName(repo files, dir string) (string, error) {
 
 // walk collects the objects of a package.
 type walk struct {
-	dir   string
-	found []found
+	dir    string
+	places places
+	found  []found
 }
 
 func (w *walk) visit(v cue.Value, depth int) error {
@@ -157,7 +136,7 @@ func (w *walk) emit(v cue.Value) error {
 		return explain(err, w.dir)
 	}
 	f := found{Path: v.Path().String(), JSON: text}
-	f.File, f.Line = place(v.Pos())
+	f.File, f.Line = w.places.of(v)
 	w.found = append(w.found, f)
 	return nil
 }
@@ -169,6 +148,9 @@ func place(pos token.Pos) (string, int) {
 	}
 	return inRepo(pos.Filename()), pos.Line()
 }
+
+// inRepo is a name of cue's loader as the repository has it.
+func inRepo(name string) string { return path.Clean(strings.TrimPrefix(name, "/")) }
 
 // explain makes one error of what cue reports: the first, with its place and
 // path, and how many more there are.
@@ -187,9 +169,6 @@ func explain(err error, dir string) error {
 	}
 	if where := strings.Join(first.Path(), "."); where != "" && !strings.Contains(out.Message, where) {
 		out.Message = where + ": " + out.Message
-	}
-	if strings.Contains(out.Message, "cannot find package") || strings.Contains(out.Message, "cannot find module") {
-		out.Message += ": modules are not fetched: copy it below cue.mod/pkg of the module"
 	}
 	if n := len(all) - 1; n > 0 {
 		out.Message += fmt.Sprintf(" (and %d more)", n)

@@ -2,16 +2,9 @@ package cue
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"io/fs"
-	"path"
 
-	"cuelang.org/go/mod/modconfig"
-	"cuelang.org/go/mod/modfile"
-	"cuelang.org/go/mod/module"
-
-	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/isolate"
 )
 
@@ -25,7 +18,9 @@ var (
 )
 
 // Open implements fs.FS.
-func (f files) Open(name string) (fs.File, error) {
+func (f files) Open(name string) (fs.File, error) { return open(f, name) }
+
+func open(f isolate.Files, name string) (fs.File, error) {
 	info, err := f.Stat(name)
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
@@ -84,29 +79,3 @@ func (d *folder) ReadDir(n int) ([]fs.DirEntry, error) {
 	d.entries = d.entries[n:]
 	return out, nil
 }
-
-// noRegistry refuses to fetch modules.
-type noRegistry struct{}
-
-var _ modconfig.Registry = noRegistry{}
-
-func refuse(mod string) error {
-	return rutter.Errorf(rutter.CodeForbidden, "the module %s is not in the repository, and modules are not fetched: %s", mod, remedy(mod))
-}
-
-func remedy(mod string) string {
-	return "copy it to " + path.Join("cue.mod", "pkg", mod) + " of the module and take it out of the deps in cue.mod/module.cue"
-}
-
-// ModFile implements modconfig.Registry.
-func (noRegistry) ModFile(_ context.Context, m module.Version) (*modfile.File, error) {
-	return nil, refuse(m.BasePath())
-}
-
-// Fetch implements modconfig.Registry.
-func (noRegistry) Fetch(_ context.Context, m module.Version) (module.SourceLoc, error) {
-	return module.SourceLoc{}, refuse(m.BasePath())
-}
-
-// ModuleVersions implements modconfig.Registry: none are known of any module.
-func (noRegistry) ModuleVersions(context.Context, string) ([]string, error) { return nil, nil }

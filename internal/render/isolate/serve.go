@@ -58,6 +58,8 @@ func (c *child) do(m message, tasks map[string]Task) (answer message) {
 	}()
 	if !c.limited {
 		c.limited = true
+		// The runtime opens what it waits with when there is the first timer.
+		time.AfterFunc(time.Hour, func() {}).Stop()
 		if err := confine(m.Memory); err != nil {
 			answer.Failure = failureOf(err)
 			return answer

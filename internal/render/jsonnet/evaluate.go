@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/go-jsonnet"
@@ -86,7 +87,7 @@ func (i *importer) explain(err error, file string) error {
 	switch {
 	case errors.As(err, &runtime):
 		out.Message = "Jsonnet: " + oneLine(runtime.Msg)
-		for _, frame := range runtime.StackTrace {
+		for _, frame := range slices.Backward(runtime.StackTrace) { // the innermost place comes last
 			if i.place(out, frame.Loc) {
 				break
 			}
@@ -94,8 +95,8 @@ func (i *importer) explain(err error, file string) error {
 	case errors.As(err, &located):
 		loc := located.Loc()
 		out.Message = "is not valid Jsonnet: " + oneLine(strings.TrimPrefix(err.Error(), loc.String()))
-		if !i.place(out, loc) && loc.FileName != "" {
-			out.Message += ", in " + loc.FileName // such as <extvar:name>
+		if !i.place(out, loc) && loc.IsSet() {
+			out.Message += ", in " + loc.String() // such as <extvar:name>
 		}
 	default:
 		text, _, _ := strings.Cut(err.Error(), "\n") // after a crash the stack follows

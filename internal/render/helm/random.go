@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	release "helm.sh/helm/v4/pkg/release/v1"
+
 	"github.com/rutterhq/rutter"
 )
 
@@ -20,7 +22,7 @@ func findRandom(first, second []rutter.Object) ([]string, error) {
 	var warnings []string
 	for i := range first {
 		a, b := &first[i], second[i]
-		if a.Ref() != b.Ref() || a.GetAPIVersion() != b.GetAPIVersion() {
+		if !sameObject(*a, b) {
 			return nil, notRepeatable("renders %s %s the first time and another object the second", a.Ref(), inFile(a.Origin))
 		}
 		if differing("", a.Object, b.Object, &a.Random); len(a.Random) == 0 {
@@ -30,6 +32,16 @@ func findRandom(first, second []rutter.Object) ([]string, error) {
 			a.Ref(), strings.Join(a.Random, ", ")))
 	}
 	return warnings, nil
+}
+
+// sameObject reports whether two objects are the same one. A hook may have
+// another name each time: it is made anew whenever it runs.
+func sameObject(a, b rutter.Object) bool {
+	x, y := a.Ref(), b.Ref()
+	if a.GetAnnotations()[release.HookAnnotation] != "" && b.GetAnnotations()[release.HookAnnotation] != "" {
+		x.Name, y.Name = "", ""
+	}
+	return x == y && a.GetAPIVersion() == b.GetAPIVersion()
 }
 
 func notRepeatable(format string, args ...any) error {

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,7 +18,7 @@ import (
 func (p *pass) renderValues(ctx context.Context, c *chart.Chart) (common.Values, error) {
 	in := p.in
 	if err := chartutil.ProcessDependencies(c, p.vals); err != nil {
-		return nil, chartError(in, "the dependencies of chart %s cannot be processed: %v", c.Name(), err)
+		return nil, chartError(in, "the dependencies of chart %s cannot be processed: %s", c.Name(), withoutValue(err))
 	}
 	caps, err := capabilities(in)
 	if err != nil {
@@ -35,7 +36,7 @@ func (p *pass) renderValues(ctx context.Context, c *chart.Chart) (common.Values,
 	}
 	top, err := util.ToRenderValuesWithSchemaValidation(c, p.vals, release, caps, true)
 	if err != nil {
-		return nil, chartError(in, "the values of chart %s cannot be computed: %v", c.Name(), err)
+		return nil, chartError(in, "the values of chart %s cannot be computed: %s", c.Name(), withoutValue(err))
 	}
 	if in.Options.SkipSchemaValidation {
 		return top, nil
@@ -48,6 +49,16 @@ func (p *pass) renderValues(ctx context.Context, c *chart.Chart) (common.Values,
 		return nil, err
 	}
 	return top, nil
+}
+
+var typeMismatch = regexp.MustCompile(`^type mismatch on (.*): %!t\(`)
+
+// withoutValue is Helm's message without the value in it, which may be a secret.
+func withoutValue(err error) string {
+	if m := typeMismatch.FindStringSubmatch(err.Error()); m != nil {
+		return "the value " + m[1] + " must be a mapping: it holds the values of the chart of that name"
+	}
+	return oneLine(err.Error())
 }
 
 func releaseName(in Input) string {

@@ -80,7 +80,7 @@ func parameters(in Input, vals map[string]any) error {
 	}
 	for _, i := range parameterOrder(in.Options.Parameters) {
 		if err := setParameter(in, in.Options.Parameters[i], vals); err != nil {
-			return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: %q cannot be set: %s", i, in.Options.Parameters[i].Name, oneLine(err.Error()))
+			return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: %q cannot be set: %s", i, in.Options.Parameters[i].Name, problemOfName(in.Options.Parameters[i].Name))
 		}
 	}
 	return nil
@@ -109,6 +109,14 @@ func setParameter(in Input, p rutter.HelmParameter, vals map[string]any) error {
 		apply = strvals.ParseIntoString
 	}
 	return apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals) //nolint:wrapcheck // the caller says which parameter it is
+}
+
+// problemOfName says why a parameter cannot be set, without its value.
+func problemOfName(name string) string {
+	if err := strvals.ParseInto(name+"=x", map[string]any{}); err != nil {
+		return oneLine(err.Error())
+	}
+	return "it does not go together with the values below it, or its own value has braces that do not match"
 }
 
 // maxIndexes bounds the lists that the names of all parameters make together:

@@ -49,6 +49,7 @@ var symptoms = []struct {
 	{"not our ref", verdict{rutter.CodeNotFound, "does not have the commit", "check the revision"}},
 	{"unadvertised object", verdict{rutter.CodeNotFound, "does not serve the commit", "check the revision"}},
 	{"mismatched algorithms", verdict{rutter.CodeUnsupported, "names its objects by SHA-256, which is not supported", "use a SHA-1 repository"}},
+	{"fsck error", verdict{rutter.CodeInvalid, "holds an object that git refuses, as malformed or as a trap", "repair the repository; git fsck --strict says more"}},
 	{"transport '", verdict{rutter.CodeInvalid, "uses a protocol that is not allowed", "use https, http, ssh or file"}},
 }
 
@@ -67,6 +68,10 @@ func explain(err error, loc location, a access) error {
 		return rutter.Errorf(rutter.CodeUnavailable, "repository %q: %w", loc.display(), failed.err)
 	}
 	said := a.scrub(lastLine(failed.stderr))
+	if i := strings.Index(failed.stderr, "error: object "); i >= 0 && strings.Contains(failed.stderr, "fsck error") {
+		line, _, _ := strings.Cut(failed.stderr[i:], "\n")
+		said = cut(printable(a.scrub(line)))
+	}
 	v := verdict{rutter.CodeUnavailable, "did not answer", "check the network and the server"}
 	for _, s := range symptoms {
 		if strings.Contains(failed.stderr, s.words) {

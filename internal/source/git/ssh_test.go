@@ -24,6 +24,9 @@ type sshServer struct {
 	addr string
 	host ssh.Signer
 	key  string
+	// lfs is what the server says to git-lfs-authenticate, whose arguments are asked.
+	lfs   string
+	asked string
 }
 
 func newKey(t *testing.T) (signer ssh.Signer, text string) {
@@ -67,13 +70,13 @@ func serveSSH(t *testing.T, root string) *sshServer {
 			if err != nil {
 				return
 			}
-			go serveSSHConn(conn, cfg, root)
+			go s.serveConn(conn, cfg, root)
 		}
 	}()
 	return s
 }
 
-func serveSSHConn(conn net.Conn, cfg *ssh.ServerConfig, root string) {
+func (s *sshServer) serveConn(conn net.Conn, cfg *ssh.ServerConfig, root string) {
 	defer conn.Close()
 	_, channels, requests, err := ssh.NewServerConn(conn, cfg)
 	if err != nil {
@@ -89,11 +92,11 @@ func serveSSHConn(conn net.Conn, cfg *ssh.ServerConfig, root string) {
 		if err != nil {
 			return
 		}
-		go serveSSHSession(ch, reqs, root)
+		go s.session(ch, reqs, root)
 	}
 }
 
-func serveSSHSession(ch ssh.Channel, reqs <-chan *ssh.Request, root string) {
+func (s *sshServer) session(ch ssh.Channel, reqs <-chan *ssh.Request, root string) {
 	defer ch.Close()
 	env := []string{"PATH=" + os.Getenv("PATH"), "GIT_CONFIG_GLOBAL=/dev/null", "HOME=/nonexistent"}
 	for r := range reqs {
@@ -108,6 +111,12 @@ func serveSSHSession(ch ssh.Channel, reqs <-chan *ssh.Request, root string) {
 			var line struct{ Command string }
 			_ = ssh.Unmarshal(r.Payload, &line)
 			_ = r.Reply(true, nil)
+			if args, ok := strings.CutPrefix(line.Command, "git-lfs-authenticate "); ok && s.lfs != "" {
+				s.asked = args
+				_, _ = io.WriteString(ch, s.lfs)
+				_, _ = ch.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{}))
+				return
+			}
 			name, ok := strings.CutPrefix(line.Command, "git-upload-pack ")
 			cmd := exec.Command("git", "upload-pack", filepath.Join(root, strings.Trim(name, "'")))
 			cmd.Env, cmd.Stdout, cmd.Stderr = env, ch, ch.Stderr()

@@ -187,7 +187,7 @@ func TestBombs(t *testing.T) {
 		"make an array":           {`std.foldl(function(a, b) a + b, std.makeArray(1e9, function(i) i), 0)`, "128 MiB"},
 		"an endless tail call":    {`local f(x) = if x == 0 then f(1) tailstrict else f(0) tailstrict; f(1)`, "app/x.jsonnet"},
 		"fibonacci":               {`local f(n) = if n < 2 then n else f(n - 1) + f(n - 2); f(100)`, "stopped"},
-		"output of many megabyte": {`std.map(function(i) std.repeat("x", 1000), std.range(1, 8000))`, "app/x.jsonnet"},
+		"output of many megabyte": {`local s = std.repeat("x", 1000); std.map(function(i) s, std.range(1, 8000))`, "more than 4 MiB"},
 		"deep parentheses":        {strings.Repeat("(", 1_000_000), "app/x.jsonnet"},
 		"deep arrays":             {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), "app/x.jsonnet"},
 	}
@@ -204,7 +204,6 @@ func TestBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || rutter.CodeOf(err) != rutter.CodeInvalid {
 				t.Errorf("want %q, got %s: %v", tt.want, rutter.CodeOf(err), err)
 			}
-			t.Log(err)
 			if took := time.Since(began); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}

@@ -33,14 +33,26 @@ func newOrigin(t testing.TB) *origin {
 
 func (o *origin) git(args ...string) string {
 	o.t.Helper()
+	return strings.TrimSpace(string(o.gitRaw(args...)))
+}
+
+// gitRaw returns what git prints as it is.
+func (o *origin) gitRaw(args ...string) []byte {
+	o.t.Helper()
+	return o.gitIn(nil, args...)
+}
+
+func (o *origin) gitIn(stdin io.Reader, args ...string) []byte {
+	o.t.Helper()
 	cmd := exec.Command("git", args...)
+	cmd.Stdin = stdin
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/nonexistent", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@t", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@t"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		o.t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
-	return strings.TrimSpace(string(out))
+	return out
 }
 
 func (o *origin) url() string { return "file://" + o.bare }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -64,12 +65,19 @@ func TestSymbolicLinksStayInside(t *testing.T) {
 	}
 	o.write("dir/file", "x")
 	for name, target := range map[string]string{"absolute": secret, "above": "../work/dir/file", "dir/above": "../../dir/file", "dangling": "nothing",
-		"loop": "loop", "pong": "ping", "ping": "pong", "through": "dir/file/x", "dir/../deep": "dir/../../../../../../../../etc/passwd"} {
+		"loop": "loop", "pong": "ping", "ping": "pong", "chain1": "chain2", "chain2": "chain3", "chain3": secret, "folder": filepath.Dir(secret), "up": "..", "dir/root": "../..",
+		"self": ".", "dir/self": "../dir", "tree": "tree/tree", "slash": "dir/file/", "through": "dir/file/x", "dir/../deep": "dir/../../../../../../../../etc/passwd"} {
 		o.link(target, name)
 	}
 	o.commit("main")
-	s := snap(t, newFetcher(t, Options{}), o.url(), "main")
-	for _, name := range []string{"absolute", "above", "dir/above", "dangling", "loop", "ping", "through", "deep", "dir/file/x"} {
+	long := strings.TrimSpace(string(o.gitIn(strings.NewReader(strings.Repeat("dir/../", 1000)+"dir/file"), "-C", o.work, "hash-object", "-w", "--stdin")))
+	o.git("-C", o.work, "update-index", "--add", "--cacheinfo", "120000,"+long+",long")
+	o.git("-C", o.work, "commit", "--quiet", "-m", "a link that no file system has")
+	o.git("-C", o.work, "push", "--quiet", "origin", "HEAD:main")
+	f := newFetcher(t, Options{})
+	s := snap(t, f, o.url(), "main")
+	for _, name := range []string{"absolute", "above", "dir/above", "dangling", "loop", "ping", "through", "deep", "dir/file/x",
+		"chain1", "folder", "folder/" + filepath.Base(secret), "up", "up/work/dir/file", "dir/root", "tree", "tree/x", "long"} {
 		for op, err := range map[string]error{"ReadFile": second(s.ReadFile(name)), "Stat": second(s.Stat(name)), "Open": second(s.Open(name)), "ReadDir": second(s.ReadDir(name))} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s(%s) = %v; want that it does not exist", op, name, err)
@@ -81,6 +89,19 @@ func TestSymbolicLinksStayInside(t *testing.T) {
 			}
 		}
 	}
+	// Links that stay inside lead where they say, however far they go round.
+	wantFile(t, s, strings.Repeat("self/", 30)+"dir/self/self/file", "x")
+	if err := second(s.ReadFile(strings.Repeat("self/", maxLinks+1) + "dir/file")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("more links than are followed: %v", err)
+	}
+	// Nothing outside was read, which the above shows, or written.
+	if got, err := os.ReadFile(secret); err != nil || string(got) != "s3cret" {
+		t.Errorf("the file outside is %q, %v", got, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(secret), "*")); len(left) != 1 {
+		t.Errorf("beside the file outside: %v", left)
+	}
+	noSecretOnDisk(t, f.opts.Dir, "s3cret")
 	if err := second(s.ReadFile("../work/dir/file")); !errors.Is(err, fs.ErrInvalid) {
 		t.Errorf("a path that is none: %v", err)
 	}

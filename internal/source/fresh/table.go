@@ -43,13 +43,6 @@ func (t *Table[T]) Get(key string, make func() T) T {
 	return v
 }
 
-// Clear forgets everything.
-func (t *Table[T]) Clear() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.order, t.items = nil, nil
-}
-
 // Shrink drops what is over the budget: sizes may have grown since Get.
 func (t *Table[T]) Shrink() {
 	t.mu.Lock()

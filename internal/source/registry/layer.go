@@ -1,10 +1,10 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"io"
 
 	"github.com/rutterhq/rutter"
@@ -13,9 +13,9 @@ import (
 )
 
 // Unpack fetches a layer, of at most most bytes, and unfolds it into a tree.
-// Nothing of a layer that is not what its digest says is kept. With strip, the
-// folder that all lies in is left out.
-func (r *Repository) Unpack(ctx context.Context, store *unpack.Store, key string, layer Descriptor, most int64, strip bool) (*unpack.Tree, error) {
+// Nothing of a layer that is not what its digest says is kept.
+func (r *Repository) Unpack(ctx context.Context, store *unpack.Store, key string, want Wanted, most int64) (*unpack.Tree, error) {
+	layer := want.Layer
 	what := "the layer " + layer.Digest + " of " + r.Address.String()
 	if !IsDigest(layer.Digest) {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: its manifest names a layer by %q, which is no digest of the form sha256:<64 hex digits>", r.Address, layer.Digest)
@@ -30,17 +30,17 @@ func (r *Repository) Unpack(ctx context.Context, store *unpack.Store, key string
 	defer func() { _ = resp.Body.Close() }()
 	content := sha256.New()
 	body := io.TeeReader(remote.Body(what, r.access, resp, most), content)
-	tree, err := store.Put(key, func(b *unpack.Builder) error {
-		bad := unpack.Tar(b, body, strip)
-		if bad != nil && !errors.Is(bad, context.Canceled) {
-			// What is not what it should be is not judged by its content.
-			_, _ = io.Copy(io.Discard, body)
+	tree, err := store.Put(func(b *unpack.Builder) (string, error) {
+		bad := unpack.Tar(b, body, want.Strip)
+		// What is not what it should be is not judged by its content.
+		if _, err := io.Copy(io.Discard, body); err != nil {
+			return "", cmp.Or(bad, err)
 		}
-		if got := "sha256:" + hex.EncodeToString(content.Sum(nil)); got != layer.Digest && rutter.CodeOf(bad) != rutter.CodeUnavailable {
-			return rutter.Errorf(rutter.CodeUnavailable, "the registry sent another content (%s): refused", got)
+		if got := "sha256:" + hex.EncodeToString(content.Sum(nil)); got != layer.Digest {
+			return "", rutter.Errorf(rutter.CodeUnavailable, "the registry sent another content (%s): refused", got)
 		}
-		return bad
-	})
+		return key, bad
+	}, want.Check)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w", what, err)
 	}

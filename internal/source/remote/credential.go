@@ -27,10 +27,15 @@ type entry struct {
 	registry bool
 }
 
-// NewKeyring prepares credentials for use. One whose URL cannot be parsed is
-// left out, as nothing that can be asked for lies below it.
-func NewKeyring(creds []rutter.RepoCredential, trust rutter.RepoTrust) *Keyring {
-	k := &Keyring{cas: map[string]string{}, pool: newPool()}
+// NewKeyring returns an empty one.
+func NewKeyring() *Keyring { return &Keyring{pool: newPool()} }
+
+// With returns a keyring that has these credentials and this trust instead.
+// One whose URL cannot be parsed is left out, as nothing that can be asked for
+// lies below it. Connections that stood idle are closed.
+func (k *Keyring) With(creds []rutter.RepoCredential, trust rutter.RepoTrust) *Keyring {
+	k.pool.reset()
+	k = &Keyring{cas: map[string]string{}, pool: k.pool}
 	for host, pem := range trust.CAs {
 		k.cas[strings.ToLower(strings.TrimSpace(host))] = pem
 	}
@@ -53,7 +58,7 @@ func NewKeyring(creds []rutter.RepoCredential, trust rutter.RepoTrust) *Keyring 
 }
 
 // Close drops idle connections. Those in use are finished first.
-func (k *Keyring) Close() { k.pool.close() }
+func (k *Keyring) Close() { k.pool.reset() }
 
 // isRegistry tells whether a credential is for a registry: by its scheme, by
 // having none, or because it says so (reference 1.2).

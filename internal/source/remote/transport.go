@@ -18,9 +18,8 @@ import (
 // pool keeps one transport for each way of connecting. A client certificate,
 // or an unchecked server, is never shared with a host it was not meant for.
 type pool struct {
-	mu     sync.Mutex
-	open   map[[32]byte]*http.Transport
-	closed bool
+	mu   sync.Mutex
+	open map[[32]byte]*http.Transport
 }
 
 // route is one way of connecting.
@@ -33,17 +32,18 @@ type route struct {
 
 func newPool() *pool { return &pool{open: map[[32]byte]*http.Transport{}} }
 
-func (p *pool) close() {
+// reset forgets all ways of connecting, and with them the passwords of proxies
+// and the keys of certificates. What is on its way is finished.
+func (p *pool) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
 	for _, t := range p.open {
 		t.CloseIdleConnections()
 	}
+	clear(p.open)
 }
 
-// transport returns the one for a route. A pool that is closed keeps none: what
-// is on its way is finished without leaving connections behind.
+// transport returns the one for a route.
 func (p *pool) transport(r route) (*http.Transport, error) {
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -58,10 +58,6 @@ func (p *pool) transport(r route) (*http.Transport, error) {
 	t, err := r.transport()
 	if err != nil {
 		return nil, err
-	}
-	if p.closed {
-		t.DisableKeepAlives = true
-		return t, nil
 	}
 	p.open[key] = t
 	return t, nil

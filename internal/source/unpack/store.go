@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -173,56 +174,68 @@ func (s *Store) load(name, key string) (*Tree, error) {
 	return t, nil
 }
 
-// Put stores the tree that build makes, and opens it. Nothing is stored when
-// build fails, nor when the process is killed at any moment.
-func (s *Store) Put(key string, build func(*Builder) error) (*Tree, error) {
-	name, temporary := nameOf(key), "new-"+rand.Text()
+// Put stores the tree that build makes under the key that build returns, which
+// may hold a digest that is known only at the end, and opens it. check, which
+// may be nil, has the last word. Nothing is stored when one of them fails, nor
+// when the process is killed at any moment.
+func (s *Store) Put(build func(*Builder) (key string, err error), check func(*Tree) error) (*Tree, error) {
+	temporary := "new-" + rand.Text()
 	f, err := s.root.OpenFile(temporary, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "storing a source: %w", err)
 	}
-	t, size, err := s.write(f, name, key, build)
+	t, name, size, err := s.write(f, build)
+	if err == nil && check != nil {
+		err = check(t)
+	}
 	if err == nil {
 		err = s.root.Rename(temporary, name+suffix)
 	}
 	if err != nil {
 		_ = f.Close()
 		_ = s.root.Remove(temporary)
-		var coded *rutter.Error
-		if errors.As(err, &coded) {
+		if _, ok := errors.AsType[*rutter.Error](err); ok {
 			return nil, err
 		}
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "storing a source: %w", err)
 	}
+	s.enter(name, size, t)
+	return t, nil
+}
+
+// write makes a pack in f and reads it back as a tree.
+func (s *Store) write(f *os.File, build func(*Builder) (string, error)) (t *Tree, name string, size int64, err error) {
+	b := newBuilder(f, s.opts.Limits)
+	key, err := build(b)
+	if err != nil {
+		return nil, "", 0, err
+	}
+	if err := b.finish(key); err != nil {
+		return nil, "", 0, err
+	}
+	if size, err = f.Seek(0, io.SeekEnd); err != nil {
+		return nil, "", 0, err //nolint:wrapcheck // the caller says what it was doing
+	}
+	name = nameOf(key)
+	return treeOf(f, b.records, func() { s.drop(name) }), name, size, nil
+}
+
+// enter puts a new pack on the books.
+func (s *Store) enter(name string, size int64, t *Tree) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return t, nil
+		return
 	}
 	if old, ok := s.packs[name]; ok {
 		s.forget(name, old)
 	}
 	now := time.Now()
-	s.packs[name] = &pack{size: size, last: now, noted: now}
+	p := &pack{size: size, last: now, noted: now}
+	s.packs[name] = p
 	s.used += size
-	s.hold(s.packs[name], t)
+	s.hold(p, t)
 	s.shrink(name)
-	return t, nil
-}
-
-func (s *Store) write(f *os.File, name, key string, build func(*Builder) error) (*Tree, int64, error) {
-	b := newBuilder(f, s.opts.Limits)
-	if err := build(b); err != nil {
-		return nil, 0, err
-	}
-	if err := b.finish(key); err != nil {
-		return nil, 0, err
-	}
-	size, err := f.Seek(0, 2)
-	if err != nil {
-		return nil, 0, err //nolint:wrapcheck // the caller says what it was doing
-	}
-	return treeOf(f, b.records, func() { s.drop(name) }), size, nil
 }
 
 // touch notes a use; s.mu is held. The file's time is how the next process

@@ -44,7 +44,7 @@ var checks = map[string]precheck{
 	},
 	"randAlphaNum": random, "randAlpha": random, "randAscii": random, "randNumeric": random, "randBytes": random,
 	"printf": func(g *guard, a []any) {
-		if wideVerb.MatchString(text(a, 0)) {
+		if f := text(a, 0); strings.ContainsAny(f, "*0123456789") && wideVerb.MatchString(f) {
 			g.stop("printf: the format asks for a width that is too large or computed")
 		}
 		g.weighTree(a)

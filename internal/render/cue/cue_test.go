@@ -160,6 +160,18 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+func TestRootOfTheRepository(t *testing.T) {
+	for _, path := range []string{".", "", "./"} {
+		in := input(t, map[string]string{"cue.mod/module.cue": module, "lib/l.cue": "package lib\n\nname: \"x\"\n",
+			"a.cue": "package a\n\nimport \"example.com/shop/lib\"\n\nx: {apiVersion: \"v1\", kind: \"ConfigMap\", metadata: name: lib.name}\n"}, rutter.PluginOptions{})
+		in.Path = path
+		objs, _, err := cue.Render(in)
+		if diff := cmp.Diff([]string{"x a.cue:5"}, names(objs)); err != nil || diff != "" {
+			t.Errorf("%q: %v %s", path, err, diff)
+		}
+	}
+}
+
 func TestDetect(t *testing.T) {
 	tests := []struct {
 		files  string

@@ -2,17 +2,13 @@ package cue
 
 import (
 	"encoding/json"
-	"fmt"
-	"path"
 	"slices"
 	"strings"
 
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/cuecontext"
-	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
-	"cuelang.org/go/cue/token"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/isolate"
@@ -34,12 +30,12 @@ func Task(repo isolate.Files, text []byte) ([]byte, error) {
 	l := newLoader(files{repo}, req.Dir)
 	inst := l.instance(load.Config{FS: l.repo, Dir: "/" + req.Dir, ModuleRoot: l.root, Package: pkg, Tags: req.Tags})
 	if inst.Err != nil {
-		return nil, explain(inst.Err, req.Dir)
+		return nil, places(nil).explain(inst.Err, req.Dir)
 	}
 	w := &walk{dir: req.Dir, places: written(inst.Files)}
 	v := cuecontext.New().BuildInstance(inst)
 	if err := v.Validate(cue.Concrete(true)); err != nil {
-		return nil, explain(err, req.Dir)
+		return nil, w.places.explain(err, req.Dir)
 	}
 	if err := w.visit(v, 0); err != nil {
 		return nil, err
@@ -72,7 +68,7 @@ func packageName(repo files, dir string) (string, error) {
 		}
 		f, err := parser.ParseFile(full, data, parser.PackageClauseOnly)
 		if err != nil {
-			return "", explain(err, dir)
+			return "", places(nil).explain(err, dir)
 		}
 		if n := f.PackageName(); n != "" && !slices.Contains(names, n) {
 			names = append(names, n)
@@ -110,13 +106,13 @@ func (w *walk) visit(v cue.Value, depth int) error {
 		}
 		fields, err := v.Fields()
 		if err != nil {
-			return explain(err, w.dir)
+			return w.places.explain(err, w.dir)
 		}
 		it = fields
 	case cue.ListKind:
 		list, err := v.List()
 		if err != nil {
-			return explain(err, w.dir)
+			return w.places.explain(err, w.dir)
 		}
 		it = &list
 	default:
@@ -133,45 +129,10 @@ func (w *walk) visit(v cue.Value, depth int) error {
 func (w *walk) emit(v cue.Value) error {
 	text, err := v.MarshalJSON()
 	if err != nil {
-		return explain(err, w.dir)
+		return w.places.explain(err, w.dir)
 	}
 	f := found{Path: v.Path().String(), JSON: text}
 	f.File, f.Line = w.places.of(v)
 	w.found = append(w.found, f)
 	return nil
-}
-
-// place is a position's file and line, when it is in the repository.
-func place(pos token.Pos) (string, int) {
-	if !pos.IsValid() || pos.Filename() == "" {
-		return "", 0
-	}
-	return inRepo(pos.Filename()), pos.Line()
-}
-
-// inRepo is a name of cue's loader as the repository has it.
-func inRepo(name string) string { return path.Clean(strings.TrimPrefix(name, "/")) }
-
-// explain makes one error of what cue reports: the first, with its place and
-// path, and how many more there are.
-func explain(err error, dir string) error {
-	all := errors.Errors(errors.Sanitize(errors.Promote(err, "")))
-	if len(all) == 0 {
-		return rutter.Errorf(rutter.CodeInvalid, "%s: %w", dir, err)
-	}
-	first := all[0]
-	out := &rutter.Error{Code: rutter.CodeInvalid, Message: strings.Join(strings.Fields(first.Error()), " ")}
-	for _, pos := range errors.Positions(first) {
-		if file, line := place(pos); file != "" {
-			out.File, out.Line = file, line
-			break
-		}
-	}
-	if where := strings.Join(first.Path(), "."); where != "" && !strings.Contains(out.Message, where) {
-		out.Message = where + ": " + out.Message
-	}
-	if n := len(all) - 1; n > 0 {
-		out.Message += fmt.Sprintf(" (and %d more)", n)
-	}
-	return out
 }

@@ -93,21 +93,33 @@ func (s *Sandbox) allowed(ctx context.Context) (level, error) {
 	l := level{landlock: landlockVersion() > 0}
 	err := s.tryNamespaces(ctx)
 	l.namespaces = err == nil
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return l, unavailable("%w", context.Cause(ctx))
-	case l.namespaces && l.landlock:
-	case s.opts.Require != EitherWall && err != nil:
-		return l, unavailable("this machine does not allow namespaces: %w. Allow unprivileged user namespaces, or let the operator accept the weaker sandbox without them", err)
-	case s.opts.Require != EitherWall:
-		return l, unavailable("this kernel has no Landlock: enable it (lsm=landlock), or let the operator accept the weaker sandbox without it")
-	case !l.namespaces && !l.landlock:
-		return l, unavailable("this machine allows neither namespaces nor Landlock, and one is needed: %w", err)
-	default:
+	}
+	if err := enough(s.opts.Require, l, err); err != nil {
+		return l, err
+	}
+	if !l.namespaces || !l.landlock {
 		s.opts.Logger.Warn("programs run in the weaker sandbox", "namespaces", l.namespaces, "landlock", l.landlock)
 	}
 	s.level = &l
 	return l, nil
+}
+
+// enough says whether what the kernel allows is what is required; err is why
+// it allows no namespaces.
+func enough(r Require, l level, err error) error {
+	switch {
+	case l.namespaces && l.landlock:
+		return nil
+	case !l.namespaces && !l.landlock:
+		return unavailable("this machine allows neither namespaces nor Landlock, and one of them is needed: %w", err)
+	case r == EitherWall:
+		return nil
+	case !l.namespaces:
+		return unavailable("this machine does not allow namespaces: %w: allow user namespaces, or let rutter use the weaker sandbox without them", err)
+	}
+	return unavailable("this kernel has no Landlock: enable it (lsm=landlock), or let rutter use the weaker sandbox without it")
 }
 
 func (s *Sandbox) tryNamespaces(ctx context.Context) error {
@@ -171,7 +183,9 @@ func (w *Workspace) start(ctx context.Context, l level, c Command) (Result, erro
 	rep, stopped := r.follow(ctx, c.Limits)
 	_ = r.lifeline.Close()
 	waitErr := r.cmd.Wait()
-	res := Result{Stdout: r.out.Bytes(), Stderr: r.err.text(c.Secrets), ExitCode: rep.Exit, Signal: rep.Signal}
+	res := Result{Stdout: r.out.buf.Bytes(), Stderr: r.err.text(c.Secrets), ExitCode: rep.Exit, Signal: rep.Signal}
+	// Where there is no root of its own, the random name would make each message another.
+	res.Stderr = strings.ReplaceAll(res.Stderr, w.dir, "(workspace)")
 	switch {
 	case stopped != nil:
 		return res, stopped
@@ -322,10 +336,10 @@ func (w *Workspace) attributes(l level, network bool) *syscall.SysProcAttr {
 // insideID is the user and group that a program believes to be.
 const insideID = 1000
 
-// capped collects the output up to a limit.
+// capped collects the output up to a limit. The buffer is not embedded: it
+// would offer a way to read everything without a look at the limit.
 type capped struct {
-	bytes.Buffer
-
+	buf   bytes.Buffer
 	limit int64
 	over  chan struct{}
 	full  bool
@@ -335,8 +349,8 @@ var errOver = errors.New("too much output")
 
 // Write implements io.Writer.
 func (c *capped) Write(p []byte) (int, error) {
-	if int64(c.Len()+len(p)) <= c.limit {
-		return c.Buffer.Write(p)
+	if int64(c.buf.Len()+len(p)) <= c.limit {
+		return c.buf.Write(p)
 	}
 	if !c.full {
 		c.full = true

@@ -91,6 +91,7 @@ var hostile = []string{
 	"https://host/x\n", "https://ho st/x", "https://host/x y", "https://host/x\x00y", "https://host/x\ny", "https://host/x?y=z", "https://host/x#y", "https://host\\@evil/x",
 	"https://host:port/x", "https://host:999999999/x", "https://[::1/x", "https://ho%0ast/x", "https://hos;t/x", "https://$(id)/x", "ssh://git@h`id`/x", "ssh://a b@host/x", "ssh://a%0ab@host/x",
 	"file://host/x", "file://", "file:///", "file://relative", "file:///x?y", "file:///a%00b", "git@host:", "git@host:/", "host", "a:b:c\nd", "https://u:s3cr3t@", "https://u:s3cr3t@h:bad/x", "https://u:s3cr3t/x@h/x", "https://u:s3cr3t?x@h/x", "https://u:%zzs3cr3t@h/x",
+	"https://host/org/../x", "https://host/org/%2e%2e/x", "https://host/./x", "https://host/..", "ssh://git@host/a/../x", "git@host:../x", "git@host:org/../x",
 	strings.Repeat("https://host/", 400),
 }
 
@@ -110,6 +111,73 @@ func TestHostileURLsAreRefused(t *testing.T) {
 	}
 	if n := f.Stats().Lookups; n != 0 {
 		t.Errorf("git was started %d times", n)
+	}
+}
+
+// TestLinkLocalHosts: every spelling of the addresses where clouds keep keys
+// that the C library or curl would understand.
+func TestLinkLocalHosts(t *testing.T) {
+	f := newFetcher(t, Options{Git: wrapGit(t, `case "$1" in ls-remote|fetch) echo started >&2; exit 1;; esac`)})
+	for _, host := range []string{"169.254.169.254", "169.254.0.1:8080", "[fe80::1]", "[FE80::a:b]:443", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "2852039166", "0xA9FEA9FE", "0xa9.0xfe.0xa9.0xfe",
+		"0251.0376.0251.0376", "169.254.43518", "169.16689662", "169.254.169.254.", "[fd00:ec2::254]", "100.100.100.200", "metadata.google.internal", "Metadata.Google.internal."} {
+		for _, form := range []string{"http://%s/x", "https://u:s3cr3t@%s/org/x.git", "ssh://git@%s/x", "git@%s:x"} {
+			if strings.HasPrefix(form, "git@") && strings.Contains(host, "]:") || strings.HasSuffix(host, ":8080") && strings.HasPrefix(form, "git@") {
+				continue
+			}
+			raw := strings.Replace(form, "%s", host, 1)
+			_, err := resolve(t.Context(), f, raw, "main")
+			if rutter.CodeOf(err) != rutter.CodeForbidden || strings.Contains(err.Error(), "s3cr3t") {
+				t.Errorf("%s: %v; want that it is forbidden", raw, err)
+			}
+		}
+	}
+	if n := f.Stats().Lookups; n != 0 {
+		t.Errorf("git was started %d times", n)
+	}
+	for _, host := range []string{"127.0.0.1", "169.253.1.1", "10.0.0.1", "[fec0::1]", "[::1]", "169.254.example.com", "169-254-169-254.example.com", "fe80.example.com", "4294967296", "1.2.3.4.5"} {
+		if _, err := parseLocation("https://" + host + "/x"); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
+// TestDialGuard is for what this package itself connects to, by whatever name.
+func TestDialGuard(t *testing.T) {
+	for address, ok := range map[string]bool{"169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "[::ffff:169.254.1.1]:443": false, "127.0.0.1:80": true, "[::1]:80": true, "10.0.0.1:80": true} {
+		if err := dialGuard("tcp", address, nil); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	one, prefix := bounds{"https://host", "org/app", false}, bounds{"https://host", "org/app", true}
+	tests := []struct {
+		url          string
+		whole, begun bool
+	}{
+		{"https://host/org/app", true, true},
+		{"https://host/org/app.git/info/lfs", true, true},
+		{"https://HOST/org/app/info/lfs", true, true},
+		{"https://host/org/app2/x", false, true},
+		{"https://host/org/app.gitx", false, true},
+		{"https://host/org/app/../other", false, false},
+		{"https://host/org/app/%2e%2e/other", false, false},
+		{"https://host/org", false, false},
+		{"https://host/other/org/app", false, false},
+		{"http://host/org/app", false, false},
+		{"https://host:8443/org/app", false, false},
+		{"https://host.evil/org/app", false, false},
+		{"https://host@evil/org/app", false, false},
+	}
+	for _, tt := range tests {
+		u, err := url.Parse(tt.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one.cover(u) != tt.whole || prefix.cover(u) != tt.begun {
+			t.Errorf("%s is covered: %v by a repository, %v by a template", tt.url, one.cover(u), prefix.cover(u))
+		}
 	}
 }
 
@@ -141,7 +209,7 @@ func FuzzParseLocation(f *testing.F) {
 	for _, s := range hostile {
 		f.Add(s)
 	}
-	for _, s := range []string{"https://u:p@github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:22/x", "file:///srv/x", "0:0::"} {
+	for _, s := range []string{"https://u:p@github.com/org/repo.git", "git@github.com:org/repo", "ssh://git@host:22/x", "file:///srv/x", "0:0::", "http://169.254.169.254/x", "http://0xa9fea9fe/x", "git@[::1]:org/x", "https://host/a/%2e%2e/b"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -156,6 +224,9 @@ func FuzzParseLocation(f *testing.F) {
 			if _, secret := u.User.Password(); secret {
 				t.Errorf("%q keeps its password: %q", raw, l.remote)
 			}
+		}
+		if l.scheme != "file" && (!checkHost(l.hostname()) || climbs(l.path)) {
+			t.Errorf("%q leads to %q", raw, l.remote)
 		}
 		again, err := parseLocation(l.remote)
 		if err != nil || again.identity() != l.identity() {

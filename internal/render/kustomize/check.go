@@ -3,7 +3,6 @@ package kustomize
 import (
 	"errors"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,10 +15,15 @@ import (
 
 var errAlone = errors.New("the openapi field needs a render of its own")
 
-// kustomization checks one kustomization before the library acts on it, and
-// returns it in a form that the library does not complain about on stderr.
-func (f *snapshotFS) kustomization(file string, data []byte) ([]byte, error) {
-	c, err := f.checked(file, data)
+// kustomization checks one kustomization before the library acts on it, brings
+// in what it names elsewhere, and returns it in a form that the library does
+// not complain about on stderr.
+func (f *snapshotFS) kustomization(full string, at place, data []byte) ([]byte, error) {
+	f.visits++
+	if f.visits > maxKustomizations {
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: at.display(), Message: "more than 4096 kustomizations are read for this one: list each base once"}
+	}
+	c, err := f.checked(full, at, data)
 	if err != nil {
 		return nil, err
 	}
@@ -28,43 +32,72 @@ func (f *snapshotFS) kustomization(file string, data []byte) ([]byte, error) {
 		f.needsAlone = true
 		return nil, errAlone
 	}
-	if err := f.markPlugins(file, k); err != nil {
+	out := data
+	switch {
+	case c.elsewhere || len(k.Generators)+len(k.Transformers)+len(k.Validators) > 0:
+		if k, err = f.bringIn(full, at, data); err != nil {
+			return nil, err
+		}
+		if out, err = encode(at.display(), k); err != nil {
+			return nil, err
+		}
+	case c.quiet != nil:
+		out = c.quiet
+	}
+	if err := f.markPlugins(full, at, k); err != nil {
 		return nil, err
 	}
-	f.kustomizations[file] = k
+	f.enter(full, k)
+	f.kustomizations[full] = k
 	for _, list := range [][]string{k.Resources, k.Bases} {
 		for _, entry := range list {
-			f.resources[path.Join(path.Dir(file), entry)] = true
+			f.resources[path.Join(path.Dir(full), entry)] = true
 		}
 	}
-	if c.quiet != nil {
-		return c.quiet, nil
+	return out, nil
+}
+
+func encode(file string, k *types.Kustomization) ([]byte, error) {
+	data, err := yaml.Marshal(k)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "encode the kustomization %s: %w", file, err)
 	}
 	return data, nil
 }
 
+// decode reads a kustomization as the library does.
+func decode(file string, data []byte) (*types.Kustomization, error) {
+	k := &types.Kustomization{}
+	if err := k.Unmarshal(data); err != nil {
+		// The library reads it in the same way and would stop at it, too.
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(strings.TrimPrefix(err.Error(), "invalid Kustomization: "))}
+	}
+	return k, nil
+}
+
 // checked parses and checks a kustomization; of the same content in the same
 // place it does so once. The one at the root is parsed already.
-func (f *snapshotFS) checked(file string, data []byte) (*content, error) {
-	if file == f.root.file {
-		return &content{kustomization: &f.root.k}, refuse(file, &f.root.k)
+func (f *snapshotFS) checked(full string, at place, data []byte) (*content, error) {
+	file := at.display()
+	if full == f.rootFile() {
+		c := &content{kustomization: &f.root.k, elsewhere: namesElsewhere(&f.root.k)}
+		return c, refuse(at, &f.root.k)
 	}
-	hash := f.repo.HashOf(file)
+	hash := f.hashOf(full, at)
 	if c := f.known.get(file, hash); c != nil && c.kustomization != nil {
 		return c, nil
 	}
-	c := &content{kustomization: &types.Kustomization{}}
-	if err := c.kustomization.Unmarshal(data); err != nil {
-		// The library reads it in the same way and would stop at it, too.
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
-	}
-	if err := refuse(file, c.kustomization); err != nil {
+	k, err := decode(file, data)
+	if err != nil {
 		return nil, err
 	}
-	if quiet(c.kustomization) {
-		var err error
-		if c.quiet, err = yaml.Marshal(c.kustomization); err != nil {
-			return nil, rutter.Errorf(rutter.CodeInternal, "encode the kustomization %s: %w", file, err)
+	if err := refuse(at, k); err != nil {
+		return nil, err
+	}
+	c := &content{kustomization: k, elsewhere: namesElsewhere(k)}
+	if quiet(k) {
+		if c.quiet, err = encode(file, k); err != nil {
+			return nil, err
 		}
 	}
 	f.known.put(file, hash, c)
@@ -79,6 +112,9 @@ func quiet(k *types.Kustomization) bool {
 	if k.Bases != nil {
 		k.Resources, k.Bases, changed = append(slices.Clone(k.Resources), k.Bases...), nil, true
 	}
+	if k.ImageTags != nil {
+		k.Images, k.ImageTags, changed = append(slices.Clone(k.Images), k.ImageTags...), nil, true
+	}
 	if len(k.CommonLabels) > 0 && len(k.Labels) == 0 {
 		k.Labels = []types.Label{{Pairs: k.CommonLabels, IncludeSelectors: true}}
 		k.CommonLabels, changed = nil, true
@@ -86,118 +122,173 @@ func quiet(k *types.Kustomization) bool {
 	return changed
 }
 
-var (
-	httpURL  = regexp.MustCompile(`(?i)^\s*https?:`)
-	loginURL = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]*@`)
-)
-
-// isRemote recognises, generously, what the library would fetch with git.
-func isRemote(entry string) bool {
-	e := strings.ToLower(strings.TrimSpace(entry))
-	return httpURL.MatchString(e) || strings.Contains(e, "://") || strings.HasPrefix(e, "git::") ||
-		strings.HasPrefix(e, "github.com/") || strings.HasPrefix(e, "github.com:") || loginURL.MatchString(e)
-}
-
-func remote(file, field, entry string) error {
-	return &rutter.Error{Code: rutter.CodeUnsupported, File: file,
-		Message: field + ": " + strings.TrimSpace(entry) + " is not in this repository; remote files and bases are not fetched: copy it into the repository and name its path"}
-}
-
-// refuse stops what would leave the repository or run a program.
-func refuse(file string, k *types.Kustomization) error {
-	if len(k.HelmCharts) > 0 || len(k.HelmChartInflationGenerator) > 0 || k.HelmGlobals != nil {
-		return &rutter.Error{Code: rutter.CodeUnsupported, File: file,
-			Message: "helmCharts: kustomize does not inflate charts here: make the chart a source of its own"}
-	}
-	for field, list := range map[string][]string{"resources": k.Resources, "bases": k.Bases, "components": k.Components,
-		"generators": k.Generators, "transformers": k.Transformers, "validators": k.Validators} {
-		for _, entry := range list {
-			if !strings.Contains(entry, "\n") && isRemote(entry) {
-				return remote(file, field, entry)
-			}
+// refuse stops what no file system and no source could make safe.
+func refuse(at place, k *types.Kustomization) error {
+	for _, l := range inline(k) {
+		if err := checkSize(at.display(), []byte(l)); err != nil {
+			return err
 		}
 	}
-	for _, l := range loads(k) {
-		if httpURL.MatchString(l.path) {
-			return remote(file, l.field, l.path)
+	if at.m.label == "" {
+		return nil
+	}
+	for _, e := range entries(k) {
+		if !isElsewhere(*e.text) && !strings.Contains(*e.text, "\n") && leaves(path.Join(path.Dir(at.path), *e.text)) {
+			return &rutter.Error{Code: rutter.CodeInvalid, File: at.display(),
+				Message: e.field + ": " + *e.text + " leaves the repository " + at.m.label + ": what is fetched may only name what lies in it"}
 		}
 	}
 	return nil
 }
 
-// load is a file that a kustomization asks for.
-type load struct{ field, path string }
-
-func loads(k *types.Kustomization) []load {
-	var out []load
-	add := func(field string, paths ...string) {
-		for _, p := range paths {
-			out = append(out, load{field, p})
-		}
-	}
-	add("crds", k.Crds...)
-	add("configurations", k.Configurations...)
-	add("openapi.path", k.OpenAPI["path"])
-	for _, p := range k.PatchesStrategicMerge {
-		add("patchesStrategicMerge", string(p))
-	}
+// inline returns the YAML that a kustomization holds as text.
+func inline(k *types.Kustomization) []string {
+	var out []string
 	for _, p := range slices.Concat(k.Patches, k.PatchesJson6902) {
-		add("patches.path", p.Path)
+		out = append(out, p.Patch)
 	}
-	for _, r := range k.Replacements {
-		add("replacements.path", r.Path)
+	for _, p := range k.PatchesStrategicMerge {
+		out = append(out, string(p))
 	}
-	pairs := func(field string, src types.KvPairSources) {
-		add(field+".envs", append(slices.Clone(src.EnvSources), src.EnvSource)...)
-		for _, f := range src.FileSources {
-			add(field+".files", f[strings.LastIndex(f, "=")+1:], f)
+	return slices.Concat(out, k.Generators, k.Transformers, k.Validators)
+}
+
+// entry is something that a kustomization names by path or by address.
+type entry struct {
+	field string
+	text  *string
+	// prefix is the key of a generator's file, which stands before the path.
+	prefix string
+	// base says that it may be a folder; only says that it can't be a file.
+	base, only bool
+}
+
+// entries returns all that a kustomization names, so that it can be replaced.
+func entries(k *types.Kustomization) []entry {
+	var out []entry
+	bases := func(field string, list []string, only bool) {
+		for i := range list {
+			out = append(out, entry{field: field, text: &list[i], base: true, only: only})
 		}
 	}
-	for _, g := range k.ConfigMapGenerator {
-		pairs("configMapGenerator", g.KvPairSources)
+	file := func(field string, text *string) {
+		if *text != "" {
+			out = append(out, entry{field: field, text: text})
+		}
 	}
-	for _, g := range k.SecretGenerator {
-		pairs("secretGenerator", g.KvPairSources)
+	bases("resources", k.Resources, false)
+	bases("bases", k.Bases, false)
+	bases("components", k.Components, true)
+	bases("generators", k.Generators, false)
+	bases("transformers", k.Transformers, false)
+	bases("validators", k.Validators, false)
+	for i := range k.Crds {
+		file("crds", &k.Crds[i])
+	}
+	for i := range k.Configurations {
+		file("configurations", &k.Configurations[i])
+	}
+	for i := range k.PatchesStrategicMerge {
+		file("patchesStrategicMerge", (*string)(&k.PatchesStrategicMerge[i]))
+	}
+	for i := range k.Patches {
+		file("patches.path", &k.Patches[i].Path)
+	}
+	for i := range k.PatchesJson6902 {
+		file("patchesJson6902.path", &k.PatchesJson6902[i].Path)
+	}
+	for i := range k.Replacements {
+		file("replacements.path", &k.Replacements[i].Path)
+	}
+	for i := range k.ConfigMapGenerator {
+		out = append(out, pairs("configMapGenerator", &k.ConfigMapGenerator[i].KvPairSources)...)
+	}
+	for i := range k.SecretGenerator {
+		out = append(out, pairs("secretGenerator", &k.SecretGenerator[i].KvPairSources)...)
 	}
 	return out
 }
 
+func pairs(field string, src *types.KvPairSources) []entry {
+	var out []entry
+	for i := range src.EnvSources {
+		out = append(out, entry{field: field + ".envs", text: &src.EnvSources[i]})
+	}
+	if src.EnvSource != "" {
+		out = append(out, entry{field: field + ".env", text: &src.EnvSource})
+	}
+	for i, text := range src.FileSources {
+		e := entry{field: field + ".files", text: &src.FileSources[i]}
+		if key, _, ok := strings.Cut(text, "="); ok && !isWeb(text) {
+			e.prefix = key + "="
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// address is what an entry names, without a generator's key.
+func (e entry) address() string { return strings.TrimPrefix(*e.text, e.prefix) }
+
+// elsewhere reports whether an entry names something outside of the repository.
+func (e entry) elsewhere() bool {
+	if e.base {
+		return isElsewhere(*e.text)
+	}
+	return isWeb(strings.ToLower(strings.TrimSpace(e.address())))
+}
+
+// namesElsewhere reports whether something has to be brought in.
+func namesElsewhere(k *types.Kustomization) bool {
+	if len(k.HelmCharts) > 0 || len(k.HelmChartInflationGenerator) > 0 || k.OpenAPI["path"] != "" && isWeb(k.OpenAPI["path"]) {
+		return true
+	}
+	return slices.ContainsFunc(entries(k), entry.elsewhere)
+}
+
 // markPlugins notes the files that configure plugins, so that they are checked
 // when they are read: a plugin loads files by path, or by URL.
-func (f *snapshotFS) markPlugins(file string, k *types.Kustomization) error {
-	dir := path.Dir(file)
+func (f *snapshotFS) markPlugins(full string, at place, k *types.Kustomization) error {
+	dir := path.Dir(full)
 	lists := slices.Concat(k.Generators, k.Transformers, k.Validators)
 	if f.plugins[dir] {
-		plain := *k
-		plain.TypeMeta, plain.MetaData, plain.Resources, plain.Bases = types.TypeMeta{}, nil, nil, nil
-		plain.BuildMetadata = nil
-		if err := plain.CheckEmpty(); err == nil {
-			return &rutter.Error{Code: rutter.CodeUnsupported, File: file,
-				Message: "a kustomization that is used as a generator, transformer or validator may only list resources: list the configurations one by one"}
-		}
 		lists = slices.Concat(lists, k.Resources, k.Bases)
 	}
-	for _, entry := range lists {
-		if strings.Contains(entry, "\n") {
-			if err := checkPlugin(file, []byte(entry)); err != nil {
+	for _, e := range lists {
+		if strings.Contains(e, "\n") {
+			if err := f.checkPlugin(at.display(), []byte(e)); err != nil {
 				return err
 			}
 			continue
 		}
-		f.plugins[path.Join(dir, entry)] = true
+		f.plugins[path.Join(dir, e)] = true
 	}
 	return nil
 }
 
-// checkPlugin refuses a plugin's configuration that loads from a URL.
-func checkPlugin(file string, data []byte) error {
+// checkPlugin refuses a plugin that is not built in, and the configuration of
+// one that loads from a URL or would run helm.
+func (f *snapshotFS) checkPlugin(file string, data []byte) error {
 	for _, doc := range manifest.Split(data) {
 		v, err := manifest.Decode(doc, file)
 		if err != nil {
 			return err
 		}
+		m, ok := v.(map[string]any)
+		if !ok {
+			return &rutter.Error{Code: rutter.CodeInvalid, File: file, Line: doc.Line, Message: "the configuration of a generator, transformer or validator must be an object"}
+		}
+		if version, _ := m["apiVersion"].(string); version != "builtin" {
+			kind, _ := m["kind"].(string)
+			return &rutter.Error{Code: rutter.CodeUnsupported, File: file, Line: doc.Line,
+				Message: kind + " is no builtin of kustomize, and programs, containers and Go plugins are not run here: use a builtin (apiVersion: builtin), or a config management plugin"}
+		}
+		if m["kind"] == chartGenerator {
+			return f.noChart(file, doc.Line, "lies among other configurations: list it in a file of its own under generators, or use helmCharts")
+		}
 		if bad := urlUnder(v, ""); bad != "" {
-			return remote(file, "plugin configuration", bad)
+			return &rutter.Error{Code: rutter.CodeUnsupported, File: file, Line: doc.Line,
+				Message: printable(bad) + ": the configuration of a plugin can't name files on the web: copy the file into the repository and name its path"}
 		}
 	}
 	return nil
@@ -221,7 +312,7 @@ func urlUnder(v any, field string) string {
 	case string:
 		switch strings.ToLower(field) {
 		case "path", "paths", "files", "envs", "env":
-			if httpURL.MatchString(x) || httpURL.MatchString(x[strings.LastIndex(x, "=")+1:]) {
+			if isWeb(strings.TrimSpace(x)) || isWeb(x[strings.LastIndex(x, "=")+1:]) {
 				return x
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"sigs.k8s.io/kustomize/api/pkg/util"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
 
@@ -19,42 +20,86 @@ import (
 const keep = "*"
 
 // edit applies the options in the reference's order (1.5).
-func edit(repo *record.FS, dir string, k *types.Kustomization, opts rutter.KustomizeOptions, env *buildenv.Env) error {
+func edit(in *Input, k *types.Kustomization) error {
+	opts := in.Options
 	if opts.NamePrefix != "" {
 		k.NamePrefix = opts.NamePrefix
 	}
 	if opts.NameSuffix != "" {
 		k.NameSuffix = opts.NameSuffix
 	}
-	if err := editImages(k, opts.Images, env); err != nil {
+	if err := editImages(k, opts.Images, in.Env); err != nil {
 		return err
 	}
 	editReplicas(k, opts.Replicas)
-	if err := editLabels(k, opts, env); err != nil {
+	if err := editLabels(k, opts, in.Env); err != nil {
 		return err
 	}
-	if err := editAnnotations(k, opts, env); err != nil {
+	if err := editAnnotations(k, opts, in.Env); err != nil {
 		return err
 	}
 	if opts.Namespace != "" {
 		k.Namespace = opts.Namespace
 	}
-	for i, p := range opts.Patches {
+	if err := editPatches(k, opts.Patches); err != nil {
+		return err
+	}
+	return editComponents(in, k)
+}
+
+func editPatches(k *types.Kustomization, patches []rutter.KustomizePatch) error {
+	for i, p := range patches {
 		patch, err := toPatch(p)
 		if err != nil {
 			return fmt.Errorf("patches[%d]: %w", i, err)
 		}
 		k.Patches = append(k.Patches, patch)
 	}
-	for _, c := range opts.Components {
-		if opts.IgnoreMissingComponents && !isRemote(c) && !repo.IsDir(path.Join(dir, c)) {
-			continue
+	return nil
+}
+
+// editComponents adds components; a local one may be a pattern.
+func editComponents(in *Input, k *types.Kustomization) error {
+	for _, c := range in.Options.Components {
+		found, err := localComponents(in, c)
+		if err != nil {
+			return err
 		}
-		if !slices.Contains(k.Components, c) {
-			k.Components = append(k.Components, c)
+		for _, one := range found {
+			if !slices.Contains(k.Components, one) {
+				k.Components = append(k.Components, one)
+			}
 		}
 	}
 	return nil
+}
+
+func localComponents(in *Input, pattern string) ([]string, error) {
+	if isElsewhere(pattern) || !strings.ContainsAny(pattern, `*?[\`) {
+		if in.Options.IgnoreMissingComponents && !isElsewhere(pattern) && !in.Repo.IsDir(path.Join(in.Path, pattern)) {
+			return nil, in.Repo.Err() //nolint:wrapcheck // the render's own
+		}
+		return []string{pattern}, nil
+	}
+	dir, last := path.Split(pattern)
+	found, err := in.Repo.ReadDir(path.Join(in.Path, dir))
+	if err != nil && !record.IsAbsent(err) {
+		return nil, fmt.Errorf("components: list %s: %w", dir, err)
+	}
+	var out []string
+	for _, e := range found {
+		ok, err := path.Match(last, e.Name())
+		if err != nil {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "components: %q is no pattern: %w", pattern, err)
+		}
+		if ok {
+			out = append(out, dir+e.Name())
+		}
+	}
+	if len(out) == 0 && !in.Options.IgnoreMissingComponents {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "components: %s has no match", pattern)
+	}
+	return out, nil
 }
 
 // editImages merges image overrides by name; the result is ordered by name.
@@ -104,18 +149,14 @@ func parseImage(text string) (types.Image, error) {
 	if !renamed {
 		old, full = "", text
 	}
-	name, digest, _ := strings.Cut(full, "@")
-	tag := ""
-	if i := strings.LastIndex(name, ":"); i > strings.LastIndex(name, "/") {
-		name, tag = name[:i], name[i+1:]
-	}
-	if name == "" || renamed && old == "" || !renamed && tag == "" && digest == "" {
+	name, tag, digest := util.SplitImageName(full)
+	switch {
+	case !renamed && (name == "" || tag == "" && digest == ""):
 		return types.Image{}, rutter.Errorf(rutter.CodeInvalid, "%q has not the form [old=]name[:tag|@digest]", text)
+	case old == "":
+		return types.Image{Name: name, NewTag: tag, Digest: digest}, nil
 	}
-	if renamed {
-		return types.Image{Name: old, NewName: name, NewTag: tag, Digest: digest}, nil
-	}
-	return types.Image{Name: name, NewTag: tag, Digest: digest}, nil
+	return types.Image{Name: old, NewName: name, NewTag: tag, Digest: digest}, nil
 }
 
 // editReplicas merges replicas by name; the result is ordered by name.
@@ -157,7 +198,7 @@ func editLabels(k *types.Kustomization, opts rutter.KustomizeOptions, env *build
 func plainLabels(k *types.Kustomization, templates bool) map[string]string {
 	for i := range k.Labels {
 		l := &k.Labels[i]
-		if !l.IncludeSelectors && l.IncludeTemplates == templates && len(l.FieldSpecs) == 0 {
+		if !l.IncludeSelectors && l.IncludeTemplates == templates {
 			if l.Pairs == nil {
 				l.Pairs = map[string]string{}
 			}
@@ -189,9 +230,17 @@ func put(field, forceField string, into, pairs map[string]string, force bool, ex
 		if _, taken := into[key]; taken && !force {
 			return rutter.Errorf(rutter.CodeInvalid, "%s: %q is already set in the kustomization: set %s to replace it", field, key, forceField)
 		}
-		into[key] = expand(pairs[key])
+		into[key] = unquote(expand(pairs[key]))
 	}
 	return nil
+}
+
+// unquote takes double quotes off a value, as kustomize edit does.
+func unquote(s string) string {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return s[1 : len(s)-1]
+	}
+	return s
 }
 
 func toPatch(p rutter.KustomizePatch) (types.Patch, error) {

@@ -1,34 +1,46 @@
 package kustomize
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
+	"time"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
-	"github.com/rutterhq/rutter/internal/render/record"
+	"github.com/rutterhq/rutter"
 )
-
-// mount is where the library sees the repository. It is not the root, so that
-// a path with too many ".." leaves it and finds nothing.
-const mount = "/repository"
 
 var errReadOnly = errors.New("the repository is read-only")
 
 func fileNames() []string { return konfig.RecognizedKustomizationFileNames() }
 
+// Limits of one render, beside those of record.Limits.
+const (
+	// maxKustomizations bounds the layers: a few that name each other twice
+	// would multiply without end.
+	maxKustomizations = 4096
+	// maxRemotes bounds the repositories and files that are fetched.
+	maxRemotes = 128
+)
+
 // snapshotFS shows the repository to the library. Every kustomization passes
-// through ReadFile, which is where it is checked before the library acts on it.
+// through ReadFile, which is where it is checked before the library acts on it,
+// and where what it names elsewhere is fetched and put in its place.
 type snapshotFS struct {
-	repo  *record.FS
-	root  *edited
-	known *known
+	*mounts
+
+	ctx      context.Context //nolint:containedctx // it lives exactly as long as the render
+	in       *Input
+	root     *edited
+	known    *known
+	warnings map[string]bool
 
 	// alone is set when the render may use the openapi field; needsAlone when it has to.
 	alone, needsAlone bool
@@ -37,67 +49,166 @@ type snapshotFS struct {
 	refused error
 	// plugins are files and folders that configure the library's own plugins.
 	plugins map[string]bool
+	// virtual are files that are in no repository, with where they come from;
+	// folders are the folders that hold them.
+	virtual map[string]*virtualFile
+	folders map[string]bool
+	fetched int
+	// depth is how many builds of plugins are nested now.
+	depth int
+	// visits is how many kustomizations were read, layers how they are nested now.
+	visits int
+	layers []layer
 	// kustomizations, resources and read are what the render has seen, for the origins.
 	kustomizations map[string]*types.Kustomization
 	resources      map[string]bool
 	read           map[string][]byte
 }
 
-var _ filesys.FileSystem = (*snapshotFS)(nil)
-
-func newFS(repo *record.FS, root *edited, known *known) *snapshotFS {
-	return &snapshotFS{repo: repo, root: root, known: known, plugins: map[string]bool{},
-		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}}
+// virtualFile is one that only the library sees.
+type virtualFile struct {
+	data []byte
+	// entry is what the kustomization named, "" for charts.
+	entry string
+	// at is where it is named, charts the places of inflated objects.
+	at     rutter.Origin
+	charts map[declared][]rutter.Origin
 }
 
-// inside translates a path of the library to one of the repository.
-func inside(name string) (string, bool) {
-	clean := path.Clean(filepath.ToSlash(name))
-	if clean == mount {
-		return ".", true
-	}
-	return strings.CutPrefix(clean, mount+"/")
+var _ filesys.FileSystem = (*snapshotFS)(nil)
+
+func newFS(ctx context.Context, in *Input, root *edited, known *known) *snapshotFS {
+	f := &snapshotFS{mounts: newMounts(in.Repo), ctx: ctx, in: in, root: root, known: known,
+		warnings: map[string]bool{}, plugins: map[string]bool{}, virtual: map[string]*virtualFile{}, folders: map[string]bool{},
+		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}}
+	f.virtual[f.rootFile()] = &virtualFile{data: root.data}
+	return f
+}
+
+// rootFile is where the library sees the kustomization that is rendered.
+func (f *snapshotFS) rootFile() string { return path.Join(f.own().root, f.root.file) }
+
+// put adds a file that only the library sees, in a folder of its own below dir,
+// and returns its name relative to dir.
+func (f *snapshotFS) put(dir, name string, file *virtualFile) string {
+	folder := fmt.Sprintf(".%s-v%d", f.nonce, len(f.virtual))
+	f.folders[path.Join(dir, folder)] = true
+	f.virtual[path.Join(dir, folder, name)] = file
+	return path.Join(folder, name)
 }
 
 func (f *snapshotFS) stat(name string) (fs.FileInfo, error) {
-	p, ok := inside(name)
+	clean := path.Clean(filepath.ToSlash(name))
+	if v, ok := f.virtual[clean]; ok {
+		return virtualInfo{path.Base(clean), int64(len(v.data)), false}, nil
+	}
+	if f.folders[clean] {
+		return virtualInfo{path.Base(clean), 0, true}, nil
+	}
+	at, ok := f.place(clean)
 	if !ok {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 	}
-	return f.repo.Stat(p)
+	return at.m.repo.Stat(at.path)
 }
+
+// virtualInfo describes a file that only the library sees.
+type virtualInfo struct {
+	name string
+	size int64
+	dir  bool
+}
+
+// Name implements fs.FileInfo.
+func (i virtualInfo) Name() string { return i.name }
+
+// Size implements fs.FileInfo.
+func (i virtualInfo) Size() int64 { return i.size }
+
+// Mode implements fs.FileInfo.
+func (i virtualInfo) Mode() fs.FileMode {
+	if i.dir {
+		return fs.ModeDir | 0o555
+	}
+	return 0o444
+}
+
+// ModTime implements fs.FileInfo.
+func (i virtualInfo) ModTime() time.Time { return time.Time{} }
+
+// IsDir implements fs.FileInfo.
+func (i virtualInfo) IsDir() bool { return i.dir }
+
+// Sys implements fs.FileInfo.
+func (i virtualInfo) Sys() any { return nil }
 
 // ReadFile implements filesys.FileSystem.
 func (f *snapshotFS) ReadFile(name string) ([]byte, error) {
 	if f.refused != nil {
 		return nil, f.refused
 	}
-	p, ok := inside(name)
+	full := path.Clean(filepath.ToSlash(name))
+	at, ok := f.place(full)
 	if !ok {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: fs.ErrNotExist}
 	}
-	data := f.root.data
-	if p != f.root.file {
-		var err error
-		if data, err = f.repo.ReadFile(p); err != nil {
-			return nil, err
-		}
-	}
-	var err error
-	switch {
-	case slices.Contains(fileNames(), path.Base(p)):
-		data, err = f.kustomization(p, data)
-	case f.plugins[p]:
-		err = checkPlugin(p, data)
-	}
+	data, err := f.load(full, at)
 	if err != nil {
+		return nil, err
+	}
+	if data, err = f.check(full, at, data); err != nil {
 		if f.refused == nil && !f.needsAlone {
 			f.refused = err
 		}
 		return nil, err
 	}
-	f.read[p] = data
+	f.read[full] = data
 	return data, nil
+}
+
+// show names a file for the user.
+func (f *snapshotFS) show(full string, at place) string {
+	if v, ok := f.virtual[full]; ok && v.entry != "" {
+		return printable(v.entry)
+	}
+	return at.display()
+}
+
+// hashOf is the hash of a file that was read from a repository, else "".
+func (f *snapshotFS) hashOf(full string, at place) string {
+	if _, ok := f.virtual[full]; ok {
+		return ""
+	}
+	return at.m.repo.HashOf(at.path)
+}
+
+// check returns a file as the library may see it.
+func (f *snapshotFS) check(full string, at place, data []byte) ([]byte, error) {
+	if err := checkSize(f.show(full, at), data); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.isOurs(full):
+		f.enter(full, nil)
+	case slices.Contains(fileNames(), path.Base(full)):
+		return f.kustomization(full, at, data)
+	case f.plugins[full]:
+		return data, f.checkPlugin(f.show(full, at), data)
+	}
+	return data, nil
+}
+
+// isOurs reports whether a file is a kustomization that was put there for charts.
+func (f *snapshotFS) isOurs(full string) bool {
+	v, ok := f.virtual[full]
+	return ok && full != f.rootFile() && v.entry == "" && slices.Contains(fileNames(), path.Base(full))
+}
+
+func (f *snapshotFS) load(full string, at place) ([]byte, error) {
+	if v, ok := f.virtual[full]; ok {
+		return v.data, nil
+	}
+	return at.m.repo.ReadFile(at.path)
 }
 
 // IsDir implements filesys.FileSystem.
@@ -127,11 +238,11 @@ func (f *snapshotFS) CleanedAbs(name string) (filesys.ConfirmedDir, string, erro
 
 // ReadDir implements filesys.FileSystem.
 func (f *snapshotFS) ReadDir(name string) ([]string, error) {
-	p, ok := inside(name)
+	at, ok := f.place(name)
 	if !ok {
 		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
 	}
-	entries, err := f.repo.ReadDir(p)
+	entries, err := at.m.repo.ReadDir(at.path)
 	if err != nil {
 		return nil, err
 	}

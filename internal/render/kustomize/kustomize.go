@@ -2,13 +2,18 @@
 // recording view of the repository (reference 1.5). The declared options are
 // applied as edits of the kustomization in memory; nothing is ever written.
 //
-// Ring: adapter (render). Nothing outside the repository is reachable: remote
-// bases, plugins, functions and chart inflation are refused before kustomize
-// sees them.
+// The library never reaches anything itself. What a kustomization names in
+// other repositories is fetched through record.FS.Remote, which asks the
+// project and takes note, and is mounted beside the repository; charts are
+// rendered by a function that is handed in. Programs and containers are refused.
+//
+// Ring: adapter (render).
 package kustomize
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"slices"
@@ -16,17 +21,22 @@ import (
 	"sync"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/openapi"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/render/buildenv"
 	"github.com/rutterhq/rutter/internal/render/manifest"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
+
+// Version is the release of kustomize whose library is linked. Objects say so
+// where a kustomization asks for buildMetadata: [managedByLabel].
+const Version = "v5.8.2"
+
+const managedByLabel = "app.kubernetes.io/managed-by"
 
 // Renderer runs kustomize. It is safe for concurrent use; there should be one
 // in a process, because of schema.
@@ -43,20 +53,26 @@ type Renderer struct {
 // New returns a Renderer.
 func New() *Renderer { return &Renderer{known: newKnown()} }
 
-// Render returns the objects of the kustomization in dir, with warnings.
-func (r *Renderer) Render(repo *record.FS, dir string, opts rutter.KustomizeOptions, env *buildenv.Env) ([]rutter.Object, []string, error) {
-	root, err := r.prepare(repo, dir, opts, env)
+// Render returns the objects of the kustomization, with warnings.
+func (r *Renderer) Render(ctx context.Context, in Input) ([]rutter.Object, []string, error) {
+	root, err := r.prepare(&in)
 	if err != nil {
 		return nil, nil, err
 	}
 	for {
-		res, fsys, err := r.build(repo, dir, root)
+		res, fsys, err := r.build(ctx, &in, root)
 		if err != nil {
 			return nil, nil, err
 		}
-		objs, certain, err := r.objects(res, fsys, root)
-		if err != nil || certain || root.noted() {
-			return objs, nil, err
+		objs, certain, err := objects(res, fsys)
+		if err != nil {
+			return nil, nil, err
+		}
+		if certain || root.noted() {
+			if in.Flux != nil {
+				objs, err = in.Flux.finish(objs)
+			}
+			return objs, slices.Sorted(maps.Keys(fsys.warnings)), err
 		}
 		// Two files declare the same object before they are renamed: only the
 		// library can tell them apart, and notes are not free.
@@ -69,8 +85,9 @@ func (r *Renderer) Render(repo *record.FS, dir string, opts rutter.KustomizeOpti
 // edited is the kustomization at the root, as the options change it.
 type edited struct {
 	file string
-	data []byte
-	k    types.Kustomization
+	// text is what the repository holds, data what the library sees.
+	text, data []byte
+	k          types.Kustomization
 	// keepNotes says that the user wants the library's notes on origins.
 	keepNotes bool
 }
@@ -84,40 +101,60 @@ func (e *edited) note() error {
 	return e.encode()
 }
 
-func (e *edited) encode() error {
-	data, err := yaml.Marshal(e.k)
-	if err != nil {
-		return fmt.Errorf("encode the kustomization %s: %w", e.file, err)
-	}
-	e.data = data
-	return nil
+func (e *edited) encode() (err error) {
+	e.data, err = encode(e.file, &e.k)
+	return err
 }
 
-// prepare reads the kustomization and applies the options.
-func (r *Renderer) prepare(repo *record.FS, dir string, opts rutter.KustomizeOptions, env *buildenv.Env) (*edited, error) {
-	file, data, err := rootFile(repo, dir)
+// prepare reads the kustomization, or makes one up for Flux, and applies the options.
+func (r *Renderer) prepare(in *Input) (*edited, error) {
+	file, data, err := rootFile(in.Repo, in.Path)
 	if err != nil {
 		return nil, err
 	}
-	out := &edited{file: file, data: data}
-	if err := out.k.Unmarshal(data); err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(err.Error())}
+	if file == "" && in.Flux == nil {
+		return nil, rutter.Errorf(rutter.CodeNotFound, "%s holds no kustomization.yaml, and without one there is nothing that kustomize could build: add one, or take the kustomize options off the source", in.Path)
 	}
-	out.keepNotes = out.noted()
-	changed := !reflect.ValueOf(opts).IsZero()
-	if changed {
-		out.k.FixKustomization()
-		if err := edit(repo, dir, &out.k, opts, env); err != nil {
-			return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "the options of source.kustomize do not fit", Err: err}
+	if file == "" {
+		file = path.Join(in.Path, konfig.DefaultKustomizationFileName())
+		if data, err = generate(in.Repo, in.Path); err != nil {
+			return nil, err
 		}
 	}
+	k, err := decode(file, data)
+	if err != nil {
+		return nil, err
+	}
+	out := &edited{file: file, text: data, data: data, k: *k}
+	changed := in.Flux != nil || !reflect.ValueOf(in.Options).IsZero()
+	if changed {
+		if err := out.edit(in); err != nil {
+			return nil, err
+		}
+	}
+	out.keepNotes = out.noted()
 	if quiet(&out.k) || changed {
 		err = out.encode()
 	}
 	return out, err
 }
 
-// rootFile reads the kustomization of dir, whichever of its names it has.
+func (e *edited) edit(in *Input) error {
+	e.k.FixKustomization()
+	what, err := "the options of source.kustomize do not fit", error(nil)
+	if in.Flux != nil {
+		what, err = "the options of the Kustomization do not fit", in.Flux.edit(in.Repo, in.Path, &e.k)
+	} else {
+		err = edit(in, &e.k)
+	}
+	if err != nil {
+		return &rutter.Error{Code: rutter.CodeInvalid, File: e.file, Message: what, Err: err}
+	}
+	return nil
+}
+
+// rootFile reads the kustomization of dir, whichever of its names it has; "" when
+// there is none.
 func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 	var found []string
 	for _, name := range fileNames() {
@@ -127,7 +164,7 @@ func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", nil, rutter.Errorf(rutter.CodeNotFound, "%s holds no kustomization.yaml", dir)
+		return "", nil, repo.Err()
 	case 1:
 		data, err := repo.ReadFile(found[0])
 		if err != nil {
@@ -139,55 +176,66 @@ func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 }
 
 // build runs the library, alone where it has to be.
-func (r *Renderer) build(repo *record.FS, dir string, root *edited) (resmap.ResMap, *snapshotFS, error) {
-	fsys := newFS(repo, root, r.known)
-	res, err := r.shared(fsys, dir)
+func (r *Renderer) build(ctx context.Context, in *Input, root *edited) (resmap.ResMap, *snapshotFS, error) {
+	fsys := newFS(ctx, in, root, r.known)
+	res, err := r.shared(fsys)
 	if fsys.needsAlone {
-		fsys = newFS(repo, root, r.known)
+		fsys = newFS(ctx, in, root, r.known)
 		fsys.alone = true
-		res, err = r.exclusive(fsys, dir)
+		res, err = r.exclusive(fsys)
 	}
 	switch {
 	case fsys.refused != nil:
 		return nil, nil, fsys.refused
 	case err != nil:
-		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "kustomize build %s: %s", dir, readable(err))
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "kustomize build %s: %s", in.Path, fsys.readable(strings.TrimPrefix(err.Error(), "build: ")))
 	}
 	return res, fsys, nil
 }
 
-func (r *Renderer) shared(fsys *snapshotFS, dir string) (resmap.ResMap, error) {
+func (r *Renderer) shared(fsys *snapshotFS) (resmap.ResMap, error) {
 	r.schema.RLock()
 	defer r.schema.RUnlock()
-	return run(fsys, dir)
+	return runRoot(fsys)
 }
 
-func (r *Renderer) exclusive(fsys *snapshotFS, dir string) (resmap.ResMap, error) {
+func (r *Renderer) exclusive(fsys *snapshotFS) (resmap.ResMap, error) {
 	r.schema.Lock()
 	defer r.schema.Unlock()
 	defer openapi.ResetOpenAPI()
-	return run(fsys, dir)
+	return runRoot(fsys)
 }
 
-func run(fsys *snapshotFS, dir string) (resmap.ResMap, error) {
-	res, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fsys, path.Join(mount, dir))
+// run builds a kustomization. Whatever the operator has switched on, the library
+// runs no program: charts and plugins are not its business here.
+func run(fsys *snapshotFS, dir string, reorder krusty.ReorderOption) (resmap.ResMap, error) {
+	opts := krusty.MakeDefaultOptions()
+	opts.Reorder = reorder
+	if fsys.in.Build.LoadRestrictorNone || fsys.in.Flux != nil {
+		opts.LoadRestrictions = types.LoadRestrictionsNone
+	}
+	res, err := krusty.MakeKustomizer(opts).Run(fsys, dir)
 	if err != nil {
 		return nil, fmt.Errorf("build: %w", err)
 	}
 	return res, nil
 }
 
-// readable is a library error without the place where we show it the repository.
-func readable(err error) string {
-	s := strings.TrimPrefix(err.Error(), "build: ")
-	s = strings.ReplaceAll(s, mount+"/", "")
-	return oneLine(strings.ReplaceAll(s, mount, "."))
+// runRoot builds the root. Its objects come by kind, which is what the program
+// does when nobody says otherwise, with Build.LegacyOrder and without; Flux keeps
+// the order of the kustomization.
+func runRoot(fsys *snapshotFS) (resmap.ResMap, error) {
+	reorder := krusty.ReorderOptionNone
+	if fsys.in.Flux == nil && fsys.root.k.SortOptions == nil {
+		reorder = krusty.ReorderOptionLegacy
+	}
+	return run(fsys, path.Dir(fsys.rootFile()), reorder)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // objects reads the result; certain says that each origin is known for sure.
-func (r *Renderer) objects(res resmap.ResMap, fsys *snapshotFS, root *edited) (out []rutter.Object, certain bool, err error) {
+func objects(res resmap.ResMap, fsys *snapshotFS) (out []rutter.Object, certain bool, err error) {
 	find := fsys.origins()
 	certain = true
 	for _, each := range res.Resources() {
@@ -199,12 +247,22 @@ func (r *Renderer) objects(res resmap.ResMap, fsys *snapshotFS, root *edited) (o
 		if err := utiljson.Unmarshal(js, &m); err != nil {
 			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
 		}
-		file := takeNote(m, path.Dir(root.file), root.keepNotes)
+		file := fsys.takeNote(m, fsys.root.keepNotes)
 		from, sure := find.origin(each.CurId(), file)
+		if !sure && file != "" {
+			if at, ok := fsys.place(file); ok {
+				from = at.m.origin(at.path, 0)
+			}
+		}
 		certain = certain && sure
 		objs, err := manifest.Objects(m, from)
 		if err != nil {
 			return nil, false, err
+		}
+		if slices.Contains(fsys.root.k.BuildMetadata, types.ManagedByLabelOption) {
+			for _, o := range objs {
+				o.SetLabels(over(o.GetLabels(), map[string]string{managedByLabel: "kustomize-" + Version}))
+			}
 		}
 		out = append(out, objs...)
 	}

@@ -44,10 +44,17 @@ func repository() map[string]string {
 
 func build(t *testing.T, r *kustomize.Renderer, files map[string]string, dir string, opts rutter.KustomizeOptions) ([]rutter.Object, error) {
 	t.Helper()
-	snap := rendertest.Snapshot(files)
-	env := buildenv.New(rutter.RenderRequest{Snapshot: snap, Instance: "web"})
-	objs, _, err := r.Render(record.New(t.Context(), snap, record.Options{}), dir, opts, env)
+	objs, _, err := render(t, r, files, kustomize.Input{Path: dir, Options: opts}, record.Options{})
 	return objs, err
+}
+
+// render runs one render of files; what in lacks is filled in.
+func render(t *testing.T, r *kustomize.Renderer, files map[string]string, in kustomize.Input, opts record.Options) ([]rutter.Object, []string, error) {
+	t.Helper()
+	snap := rendertest.Snapshot(files)
+	in.Env = buildenv.New(rutter.RenderRequest{Snapshot: snap, Instance: "web"})
+	in.Repo = record.New(t.Context(), snap, opts)
+	return r.Render(t.Context(), in)
 }
 
 func find(t *testing.T, objs []rutter.Object, kind string) rutter.Object {
@@ -155,7 +162,7 @@ func TestOrigins(t *testing.T) {
 	})
 	r := kustomize.New()
 	for dir, want := range map[string][]string{
-		"overlay": {"Deployment web base/all.yaml:2", "Service web base/all.yaml:15", "ConfigMap settings base/kustomization.yaml:0"},
+		"overlay": {"ConfigMap settings base/kustomization.yaml:0", "Service web base/all.yaml:15", "Deployment web base/all.yaml:2"},
 		"twice":   {"ConfigMap one-c twice/one/cm.yaml:1", "ConfigMap two-c twice/two/cm.yaml:2"},
 	} {
 		objs, err := build(t, r, files, dir, rutter.KustomizeOptions{})
@@ -200,9 +207,9 @@ func TestConfinement(t *testing.T) {
 		"remote base":             {kustomization("resources: [\"https://github.com/org/repo//base?ref=v1\"]"), rutter.CodeUnsupported, "https://github.com/org/repo//base?ref=v1"},
 		"remote base, short":      {kustomization("resources: [github.com/org/repo]"), rutter.CodeUnsupported, "github.com/org/repo"},
 		"remote base, scp":        {kustomization("resources: ['git@example.com:org/repo']"), rutter.CodeUnsupported, "git@example.com:org/repo"},
-		"remote base, file":       {kustomization("bases: ['file:///etc']"), rutter.CodeUnsupported, "file:///etc"},
+		"remote base, file":       {kustomization("bases: ['file:///etc']"), rutter.CodeForbidden, "file:///etc"},
 		"remote file":             {kustomization("resources: [HTTP://127.0.0.1:1/x.yaml]"), rutter.CodeUnsupported, "127.0.0.1:1"},
-		"remote component":        {kustomization("components: ['ssh://x/y']"), rutter.CodeUnsupported, "components"},
+		"remote component":        {kustomization("components: ['ssh://x/y/z']"), rutter.CodeUnsupported, "components"},
 		"remote patch":            {kustomization("resources: [../base]\npatches: [{path: 'http://127.0.0.1:1/p', target: {kind: Service}}]"), rutter.CodeUnsupported, "127.0.0.1:1"},
 		"remote strategic patch":  {kustomization("resources: [../base]\npatchesStrategicMerge: ['http://127.0.0.1:1/p']"), rutter.CodeUnsupported, "127.0.0.1:1"},
 		"remote generator file":   {kustomization("configMapGenerator: [{name: x, files: ['k=http://127.0.0.1:1/p']}]"), rutter.CodeUnsupported, "127.0.0.1:1"},
@@ -212,11 +219,14 @@ func TestConfinement(t *testing.T) {
 		"remote in a transformer": {map[string]string{"overlay/kustomization.yaml": "resources: [../base]\ntransformers: [t.yaml]\n",
 			"overlay/t.yaml": "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\npath: http://127.0.0.1:1/p\ntarget: {kind: Service}\n"}, rutter.CodeUnsupported, "overlay/t.yaml"},
 		"remote in an inline transformer": {kustomization("resources: [../base]\ntransformers:\n- |-\n  apiVersion: builtin\n  kind: PatchTransformer\n  metadata: {name: x}\n  path: http://127.0.0.1:1/p\n  target: {kind: Service}\n"), rutter.CodeUnsupported, "127.0.0.1:1"},
-		"a transformer built by another": {map[string]string{"overlay/kustomization.yaml": "resources: [../base]\ntransformers: [t]\n",
-			"overlay/t/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: x-\n", "overlay/t/a.yaml": "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: x}\n"}, rutter.CodeUnsupported, "may only list resources"},
+		"a transformer that another changes": {map[string]string{"overlay/kustomization.yaml": "resources: [../base]\ntransformers: [t]\n",
+			"overlay/t/kustomization.yaml": "resources: [a.yaml]\npatches: [{patch: \"- {op: add, path: /path, value: 'http://127.0.0.1:1/p'}\", target: {kind: PatchTransformer}}]\n",
+			"overlay/t/a.yaml":             "apiVersion: builtin\nkind: PatchTransformer\nmetadata: {name: x}\ntarget: {kind: Service}\n"}, rutter.CodeUnsupported, "127.0.0.1:1"},
+		"a transformer that names itself": {map[string]string{"overlay/kustomization.yaml": "resources: [../base]\ntransformers: [t]\n",
+			"overlay/t/kustomization.yaml": "transformers: [../t]\nresources: [a.yaml]\n", "overlay/t/a.yaml": "apiVersion: builtin\nkind: LabelTransformer\nmetadata: {name: x}\n"}, rutter.CodeInvalid, "name themselves"},
 		"chart inflation": {kustomization("helmCharts: [{name: x, repo: 'https://example.com'}]"), rutter.CodeUnsupported, "helmCharts"},
 		"a program as generator": {map[string]string{"overlay/kustomization.yaml": "generators: [g.yaml]\n",
-			"overlay/g.yaml": "apiVersion: v1\nkind: X\nmetadata:\n  name: x\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/true}\n"}, rutter.CodeInvalid, "plugins disabled"},
+			"overlay/g.yaml": "apiVersion: v1\nkind: X\nmetadata:\n  name: x\n  annotations:\n    config.kubernetes.io/function: |\n      exec: {path: /bin/true}\n"}, rutter.CodeUnsupported, "X is no builtin of kustomize"},
 		"file above the kustomization": {kustomization("configMapGenerator: [{name: x, files: [../secret.txt]}]"), rutter.CodeInvalid, "not in or below"},
 		"base above the repository":    {kustomization("resources: [../../../../etc]"), rutter.CodeInvalid, "etc"},
 		"unknown field":                {kustomization("resource: [../base]"), rutter.CodeInvalid, "overlay/kustomization.yaml"},

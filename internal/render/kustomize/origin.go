@@ -1,13 +1,12 @@
 package kustomize
 
 import (
-	"path"
+	"slices"
 	"strings"
 	"sync"
 
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/resid"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/manifest"
@@ -25,6 +24,8 @@ type content struct {
 	kustomization *types.Kustomization
 	// quiet replaces the text, where that is not nil.
 	quiet []byte
+	// elsewhere says that it names what has to be brought in first.
+	elsewhere bool
 }
 
 // known remembers contents by the path and the hash of a file. It forgets all
@@ -40,12 +41,18 @@ const maxKnown = 2048
 func newKnown() *known { return &known{by: map[[2]string]*content{}} }
 
 func (k *known) get(file, hash string) *content {
+	if hash == "" {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.by[[2]string{file, hash}]
 }
 
 func (k *known) put(file, hash string, c *content) {
+	if hash == "" {
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.by) >= maxKnown {
@@ -62,22 +69,24 @@ type originIndex struct {
 	prefixes, suffixes []string
 }
 
-// candidate is one declaration of one kind.
+// candidate is one declaration of one kind, in a file that the library sees.
 type candidate struct {
-	name      string
-	at        rutter.Origin
-	generated bool
+	name, file string
+	at         rutter.Origin
+	generated  bool
 }
 
 // origins indexes the resource files and the generators of a finished render.
 func (f *snapshotFS) origins() originIndex {
 	ix := originIndex{byKind: map[string][]candidate{}}
-	for file, k := range f.kustomizations {
+	for full, k := range f.kustomizations {
+		at, _ := f.place(full)
+		from := at.m.origin(at.path, 0)
 		for _, g := range k.ConfigMapGenerator {
-			ix.add("ConfigMap", candidate{g.Name, rutter.Origin{File: file}, true})
+			ix.add("ConfigMap", candidate{g.Name, full, from, true})
 		}
 		for _, g := range k.SecretGenerator {
-			ix.add("Secret", candidate{g.Name, rutter.Origin{File: file}, true})
+			ix.add("Secret", candidate{g.Name, full, from, true})
 		}
 		if k.NamePrefix != "" {
 			ix.prefixes = append(ix.prefixes, k.NamePrefix)
@@ -86,14 +95,37 @@ func (f *snapshotFS) origins() originIndex {
 			ix.suffixes = append(ix.suffixes, k.NameSuffix)
 		}
 	}
-	for file := range f.resources {
-		for id, lines := range f.declaredIn(file) {
-			for _, n := range lines {
-				ix.add(id.kind, candidate{id.name, rutter.Origin{File: file, Line: n}, false})
+	for full := range f.resources {
+		for id, places := range f.places(full) {
+			for _, at := range places {
+				ix.add(id.kind, candidate{id.name, full, at, false})
 			}
 		}
 	}
 	return ix
+}
+
+// places returns where the objects of a resource file were written.
+func (f *snapshotFS) places(full string) map[declared][]rutter.Origin {
+	v := f.virtual[full]
+	if v != nil && v.charts != nil {
+		return v.charts
+	}
+	at, ok := f.place(full)
+	if !ok {
+		return nil
+	}
+	out := map[declared][]rutter.Origin{}
+	for id, lines := range f.declaredIn(full, at) {
+		for _, n := range lines {
+			if v != nil {
+				out[id] = append(out[id], v.at)
+				continue
+			}
+			out[id] = append(out[id], at.m.origin(at.path, n))
+		}
+	}
+	return out
 }
 
 func (ix originIndex) add(kind string, c candidate) { ix.byKind[kind] = append(ix.byKind[kind], c) }
@@ -103,14 +135,14 @@ func (ix originIndex) add(kind string, c candidate) { ix.byKind[kind] = append(i
 func (ix originIndex) origin(id resid.ResId, file string) (rutter.Origin, bool) {
 	var found []rutter.Origin
 	for _, c := range ix.byKind[id.Kind] {
-		if (file == "" || c.at.File == file) && ix.becomes(c, id.Name) {
+		if (file == "" || c.file == file) && ix.becomes(c, id.Name) && !slices.Contains(found, c.at) {
 			found = append(found, c.at)
 		}
 	}
 	if len(found) == 1 {
 		return found[0], true
 	}
-	return rutter.Origin{File: file}, false
+	return rutter.Origin{}, false
 }
 
 // becomes reports whether a declaration can have got a name.
@@ -151,12 +183,12 @@ func consists(s string, parts []string) bool {
 }
 
 // declaredIn returns the objects in a resource file that the render has read.
-func (f *snapshotFS) declaredIn(file string) map[declared][]int {
-	data, read := f.read[file]
+func (f *snapshotFS) declaredIn(full string, at place) map[declared][]int {
+	data, read := f.read[full]
 	if !read {
 		return nil
 	}
-	hash := f.repo.HashOf(file)
+	file, hash := at.display(), f.hashOf(full, at)
 	if c := f.known.get(file, hash); c != nil && c.objects != nil {
 		return c.objects
 	}
@@ -177,37 +209,4 @@ func (f *snapshotFS) declaredIn(file string) map[declared][]int {
 	}
 	f.known.put(file, hash, c)
 	return c.objects
-}
-
-// originAnnotation is where the library notes where an object comes from.
-const originAnnotation = "config.kubernetes.io/origin"
-
-// takeNote takes the library's note of the origin off an object and returns the file.
-func takeNote(m map[string]any, dir string, keep bool) string {
-	meta, _ := m["metadata"].(map[string]any)
-	annotations, _ := meta["annotations"].(map[string]any)
-	note, ok := annotations[originAnnotation].(string)
-	if !ok {
-		return ""
-	}
-	if !keep {
-		delete(annotations, originAnnotation)
-		if len(annotations) == 0 {
-			delete(meta, "annotations")
-		}
-	}
-	var where struct {
-		Path         string `json:"path"`
-		ConfiguredIn string `json:"configuredIn"`
-	}
-	if err := yaml.Unmarshal([]byte(note), &where); err != nil {
-		return ""
-	}
-	if where.Path == "" {
-		where.Path = where.ConfiguredIn
-	}
-	if where.Path == "" || strings.HasPrefix(where.Path, "/") {
-		return ""
-	}
-	return path.Join(dir, where.Path)
 }

@@ -1,33 +1,93 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v2"
+	node "go.yaml.in/yaml/v3"
 )
 
 var (
 	// errNoJSON marks a value that YAML has and JSON has not.
 	errNoJSON = errors.New("is no value that Kubernetes knows")
 	errKey    = errors.New("cannot be a key")
+	// errTrailing is for what follows a document without a marker.
+	errTrailing = errors.New("a second value follows without a line --- between them")
 )
 
 // decodeYAML reads a document with YAML's parser and turns the result into what
 // Kubernetes makes of it by way of JSON, without writing and reading that
 // JSON: the detour costs more than the parsing. That both agree is fuzzed.
-func decodeYAML(data []byte, unmarshal func([]byte, any) error) (any, error) {
+func decodeYAML(data []byte, strict bool) (any, error) {
 	if err := checkText(data); err != nil {
 		return nil, err
 	}
-	var v any
-	if err := unmarshal(data, &v); err != nil {
-		return nil, err //nolint:wrapcheck // syntaxError makes a sentence of it
+	v, err := parse(data, strict)
+	if err != nil && strict && dupKey.MatchString(err.Error()) && bytes.Contains(data, []byte("<<")) {
+		// The parser takes a key that overrides a merged one for a repeated key.
+		if own := repeatedKey(data); own != nil {
+			return nil, own
+		}
+		v, err = parse(data, false)
+	}
+	if err != nil {
+		return nil, err
 	}
 	m := measure{max: int64(len(data))}
 	return m.convert(v, 0)
+}
+
+// parse reads the one document of a text. The parser stops where a document
+// ends; what follows would be lost in silence.
+func parse(data []byte, strict bool) (v any, err error) {
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec.SetStrict(strict)
+	if err := dec.Decode(&v); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, nil
+		}
+		return nil, err //nolint:wrapcheck // syntaxError makes a sentence of it
+	}
+	var rest any
+	if err := dec.Decode(&rest); !errors.Is(err, io.EOF) {
+		if err == nil {
+			err = errTrailing
+		}
+		return nil, err
+	}
+	return v, nil
+}
+
+// repeatedKey finds a key that one mapping itself has twice, merged keys aside.
+func repeatedKey(data []byte) error {
+	var n node.Node
+	if err := node.Unmarshal(data, &n); err != nil {
+		return err //nolint:wrapcheck // syntaxError makes a sentence of it
+	}
+	return repeatedIn(&n)
+}
+
+func repeatedIn(n *node.Node) error {
+	seen := map[string]bool{}
+	for i, c := range n.Content {
+		if n.Kind == node.MappingNode && i%2 == 0 && c.Kind == node.ScalarNode {
+			if seen[c.Value] && c.Tag != "!!merge" {
+				return fmt.Errorf("line %d: key %q already set in map", c.Line, c.Value)
+			}
+			seen[c.Value] = true
+		}
+		if err := repeatedIn(c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // convert turns a value of the parser into a value of an unstructured object.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v2"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/rutterhq/rutter"
@@ -25,7 +24,7 @@ func Decode(doc Document, file string) (any, error) {
 	if isJSON(doc.Data) {
 		return decodeJSON(doc, file)
 	}
-	v, err := decodeYAML(doc.Data, yaml.UnmarshalStrict)
+	v, err := decodeYAML(doc.Data, true)
 	if err != nil {
 		return nil, syntaxError(err, doc, file)
 	}
@@ -35,11 +34,11 @@ func Decode(doc Document, file string) (any, error) {
 // DecodeLenient is Decode for the output of a template: of a key that appears
 // twice the last one counts, as it does for Helm, and a warning says so.
 func DecodeLenient(doc Document, file string) (v any, warning string, err error) {
-	v, strict := decodeYAML(doc.Data, yaml.UnmarshalStrict)
+	v, strict := decodeYAML(doc.Data, true)
 	if strict == nil {
 		return v, "", nil
 	}
-	if v, err = decodeYAML(doc.Data, yaml.Unmarshal); err != nil {
+	if v, err = decodeYAML(doc.Data, false); err != nil {
 		return nil, "", &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "the rendered text is not valid YAML: " + plain(err)}
 	}
 	return v, fmt.Sprintf("%s: the rendered object repeats a key, the last one is used: %s", file, plain(strict)), nil
@@ -76,8 +75,8 @@ func decodeJSON(doc Document, file string) (any, error) {
 	}
 	if len(repeated) > 0 {
 		// YAML's reader knows the line.
-		var ignored any
-		if e, ok := errors.AsType[*rutter.Error](syntaxError(yaml.UnmarshalStrict(doc.Data, &ignored), doc, file)); ok && strings.Contains(e.Message, twice) {
+		_, err := parse(doc.Data, true)
+		if e, ok := errors.AsType[*rutter.Error](syntaxError(err, doc, file)); ok && strings.Contains(e.Message, twice) {
 			return nil, e
 		}
 		return nil, doc.numbered(invalidAt(file, doc.Line, "a key %s: %s: remove one of them", twice, plain(repeated[0])))
@@ -94,7 +93,9 @@ const twice = "appears twice in one mapping"
 var (
 	atLine = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\s+)?line (\d+): `)
 	dupKey = regexp.MustCompile(`key "?(.+?)"? already set in map`)
-	noJSON = regexp.MustCompile(`(?i)(?:^|[\s:,\[{-])[-+]?\.(?:inf|nan)\b`)
+	// oneShort are the errors whose line the parser counts from zero.
+	oneShort = regexp.MustCompile(`^did not find expected (?:key|'-'|',' or|node content|<)`)
+	noJSON   = regexp.MustCompile(`(?i)(?:^|[\s:,\[{-])[-+]?\.(?:inf|nan)\b`)
 )
 
 // syntaxError moves a parser's line number to the file's.
@@ -109,6 +110,10 @@ func syntaxError(err error, doc Document, file string) error {
 			e.Line = doc.First + n - 1
 		}
 		text = text[len(m[0]):]
+		if oneShort.MatchString(text) {
+			e.Line++
+		}
+		e.Line = max(doc.First, min(e.Line, doc.lastLine()))
 	}
 	switch m := dupKey.FindStringSubmatch(text); {
 	case m != nil:
@@ -126,6 +131,12 @@ func syntaxError(err error, doc Document, file string) error {
 		e.Message = "is not valid YAML: " + text
 	}
 	return doc.numbered(e)
+}
+
+// lastLine is that of the last line which is not blank: a parser that looks for
+// an end is past it when it complains.
+func (d Document) lastLine() int {
+	return d.First + bytes.Count(bytes.TrimRight(d.Data, " \t\r\n"), []byte("\n"))
 }
 
 // lineOf returns how many lines precede the first match; zero without one.

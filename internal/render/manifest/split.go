@@ -50,13 +50,13 @@ func Split(stream []byte) []Document {
 func split(stream []byte) []Document {
 	var docs []Document
 	var cur bytes.Buffer
-	first, line := 1, 0
+	first, line, blank := 1, 0, true
 	flush := func(next int) {
 		if at := firstContent(cur.Bytes()); at >= 0 {
 			docs = values(docs, Document{Line: first + at, First: first, Data: bytes.Clone(cur.Bytes())})
 		}
 		cur.Reset()
-		first = next
+		first, blank = next, true
 	}
 	for len(stream) > 0 {
 		line++
@@ -72,10 +72,18 @@ func split(stream []byte) []Document {
 				cur.Reset()
 			}
 			flush(line)
+			if blank = len(bytes.TrimSpace(rest)) == 0; blank {
+				rest = rest[len(rest)-min(len(rest), 1):] // a tab there is nothing, at the start of a document it is an error
+			}
 			cur.Write(rest)
 		case markEnd:
 			flush(line + 1)
 		default:
+			if blank {
+				// A file that was put together of several has their marks in it.
+				text = bytes.TrimPrefix(text, bomUTF8)
+				blank = len(bytes.TrimSpace(text)) == 0
+			}
 			cur.Write(text)
 		}
 	}

@@ -124,7 +124,6 @@ func TestWalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		victim := exec.CommandContext(t.Context(), "sleep", "60")
-		victim.SysProcAttr = sameUser(s)
 		if err := victim.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -194,9 +193,6 @@ func TestWalls(t *testing.T) {
 
 // pythonic is a script for what the shell has no word for.
 func pythonic(program string) string { return "python3 -c \"" + program + "\"" }
-
-// sameUser starts a process as the user that the sandbox has when it has none of its own.
-func sameUser(*Sandbox) *syscall.SysProcAttr { return nil }
 
 func listen(t *testing.T, network, address string) string {
 	t.Helper()
@@ -287,10 +283,9 @@ func TestLimits(t *testing.T) {
 			"time":                    {"sleep 100", Limits{Time: 200 * time.Millisecond, Grace: 5 * time.Second}, "stopped after 200ms"},
 			"time, and it won't end":  {"trap '' TERM; while :; do sleep 0.05; done", Limits{Time: 200 * time.Millisecond, Grace: 200 * time.Millisecond}, "stopped after 200ms"},
 			"memory of one process":   {"head -c 400m /dev/zero | tail -n 1 | wc -c", Limits{Memory: 64 << 20}, "more memory than 64 MiB"},
-			"memory of many together": {"for i in 1 2 3 4 5 6; do (head -c 30m /dev/zero | tail -n 1 >/dev/null; sleep 20) & done; wait", Limits{Memory: 64 << 20}, "more memory than 64 MiB"},
+			"memory of many together": {"for i in 1 2 3 4; do (x=$(head -c 30m /dev/zero | tr '\\0' a); sleep 20) & done; wait", Limits{Memory: 64 << 20}, "more memory than 64 MiB"},
 			"output":                  {"yes", Limits{Output: 1 << 20}, "more than 1 MiB"},
-			"disk in many files":      {"for i in 1 2 3 4 5 6 7 8 9 10; do head -c 8m /dev/zero > f$i; done; sleep 20", Limits{Disk: 32 << 20}, "more than 32 MiB"},
-			"disk in home":            {"for i in 1 2 3 4 5 6 7 8 9 10; do head -c 8m /dev/zero > $HOME/f$i; done; sleep 20", Limits{Disk: 32 << 20}, "more than 32 MiB"},
+			"disk":                    {"for i in 1 2 3 4 5 6 7 8 9 10; do head -c 8m /dev/zero > $HOME/f$i; done; sleep 20", Limits{Disk: 32 << 20}, "more than 32 MiB"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				c := bash(tc.script)
@@ -327,7 +322,7 @@ func TestLimits(t *testing.T) {
 		})
 		t.Run("fork bomb", func(t *testing.T) {
 			c := bash(":(){ :|:& };:; sleep 10")
-			c.Limits = Limits{Time: time.Second, Grace: 500 * time.Millisecond, Processes: 50}
+			c.Limits = Limits{Time: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Processes: 50}
 			_, err := space(t, s).Run(t.Context(), c)
 			if rutter.CodeOf(err) != rutter.CodeInvalid {
 				t.Errorf("got %v", err)
@@ -588,7 +583,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("all tests run as one already")
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Walls|Inside|Limits|NothingSurvives|Wipe|Killed|Leftovers|Tools)$", "-test.failfast")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Walls|Limits|NothingSurvives|Wipe|Killed)$", "-test.failfast")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321, Groups: []uint32{}}}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/tmp"}
 	cmd.Dir = "/"

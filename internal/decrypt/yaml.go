@@ -198,14 +198,15 @@ func (f yamlFile) openBranch(n *yaml.Node, branch sops.TreeBranch) error {
 	return nil
 }
 
-// openList also drops the elements that turn out to be comments: that is how
-// SOPS seals a comment in a list.
+// openList also makes comments again of the elements that turn out to be some:
+// that is how SOPS seals a comment in a list.
 func (f yamlFile) openList(n *yaml.Node, list []any) error {
 	comments := f.comments[n]
 	if len(comments) != len(list) {
 		return errShape
 	}
 	var kept []*yaml.Node
+	var above []string
 	i := 0
 	for k, v := range list {
 		if comments[k] {
@@ -213,11 +214,16 @@ func (f yamlFile) openList(n *yaml.Node, list []any) error {
 		}
 		e := n.Content[i]
 		i++
-		if _, comment := v.(sops.Comment); comment {
+		if comment, ok := v.(sops.Comment); ok {
+			above = append(above, "#"+strings.ReplaceAll(comment.Value, "\n", " "))
 			continue
 		}
 		if err := f.open(e, v); err != nil {
 			return err
+		}
+		if len(above) > 0 {
+			e.HeadComment = strings.Join(append(above, e.HeadComment), "\n")
+			above = nil
 		}
 		kept = append(kept, e)
 	}

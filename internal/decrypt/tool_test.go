@@ -1,0 +1,59 @@
+package decrypt
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTool opens what sops 3.13.3 and gpg have sealed (testdata/tool), and
+// compares with what 'sops -d' printed. The keys there are of this test only.
+func TestTool(t *testing.T) {
+	read := func(name string) []byte {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join("testdata", "tool", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	age := keySecret("age", "", map[string][]byte{"test.agekey": read("keys.agekey")})
+	pgp := keySecret("pgp", "", map[string][]byte{"test.asc": read("keys.asc")})
+	for _, c := range []struct {
+		file, want string
+		format     format
+		keys       []Key
+	}{
+		{"secret.yaml", "secret.yaml.want", formatYAML, []Key{age}},
+		{"comment.yaml", "comment.yaml.want", formatYAML, []Key{age}},
+		{"both.yaml", "secret.yaml.want", formatYAML, []Key{age}},
+		{"both.yaml", "secret.yaml.want", formatYAML, []Key{pgp}},
+		{"regex.yaml", "secret.yaml.want", formatYAML, []Key{pgp}},
+		{"groups.yaml", "secret.yaml.want", formatYAML, []Key{pgp, age}},
+		{"app.env", "app.env.want", formatDotenv, []Key{age}},
+		{"app.ini", "app.ini.want", formatINI, []Key{age}},
+		{"app.json", "app.json.want", formatJSON, []Key{age}},
+		{"tls.bin", "tls.bin.want", formatBinary, []Key{age}},
+	} {
+		d, _ := newTest(t, c.keys...)
+		plain, sealed, err := d.Decrypt(t.Context(), "", c.file, read(c.file))
+		if err != nil || !sealed {
+			t.Errorf("%s: sealed %v, %v", c.file, sealed, err)
+			continue
+		}
+		if diff := cmp.Diff(values(t, c.format, read(c.want)), values(t, c.format, plain)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.file, diff)
+		}
+		if c.format == formatYAML && strings.Count(string(plain), "#") != strings.Count(string(read(c.want)), "#") || strings.Contains(string(plain), "ENC[") {
+			t.Errorf("%s: comments were lost or stay sealed:\n%s", c.file, plain)
+		}
+	}
+	one, _ := newTest(t, age)
+	_, _, err := one.Decrypt(t.Context(), "", "groups.yaml", read("groups.yaml"))
+	if err == nil || !strings.Contains(err.Error(), "it needs 2 of its 3 key groups") {
+		t.Error(err)
+	}
+}

@@ -73,7 +73,7 @@ func (r repository) tree(ctx context.Context, address remote.Address, want diges
 	if t, ok := r.store.Get(key); ok {
 		return t, nil
 	}
-	return r.flights.Do(ctx, key, func(ctx context.Context) (*unpack.Tree, error) { //nolint:wrapcheck // the caller names the chart
+	return r.flights.Do(ctx, key, age, func(ctx context.Context) (*unpack.Tree, error) { //nolint:wrapcheck // the caller names the chart
 		if t, ok := r.store.Get(key); ok {
 			return t, nil
 		}

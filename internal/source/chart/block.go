@@ -212,11 +212,10 @@ func (b *blockReader) field(l line) {
 		b.fieldAt = l.at
 	}
 	if l.at == b.fieldAt && l.text[l.at] != '-' {
-		key, _, ok := cutKey(l.text[l.at:])
-		if ok {
-			b.taking = key == "version" || key == "urls" || key == "digest"
-		} else if l.text[l.at] == '{' {
+		if key, _, ok := cutKey(l.text[l.at:]); l.text[l.at] == '{' {
 			b.taking = true // an entry in one line
+		} else if ok {
+			b.taking = key == "version" || key == "urls" || key == "digest"
 		}
 	}
 	if l.at < b.fieldAt {

@@ -34,7 +34,7 @@ func (r request) fromRegistry(ctx context.Context) (rutter.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pull(ctx, a, digest, registry.VersionOf(tag))
+	return pull(ctx, a, digest, registry.VersionOf(tag), r.age)
 }
 
 // find returns the tag of the version that is wished for, and what it names. An
@@ -55,8 +55,8 @@ func (r request) find(ctx context.Context, a *registry.Artifact) (tag, digest st
 	return tag, digest, err //nolint:wrapcheck // likewise
 }
 
-func pull(ctx context.Context, a *registry.Artifact, digest, version string) (rutter.Snapshot, error) {
-	tree, err := a.Tree(ctx, digest, func(what string, m registry.Manifest) (registry.Wanted, error) {
+func pull(ctx context.Context, a *registry.Artifact, digest, version string, age time.Duration) (rutter.Snapshot, error) {
+	tree, err := a.Tree(ctx, digest, age, func(what string, m registry.Manifest) (registry.Wanted, error) {
 		want, err := registry.ChartLayer(what, m)
 		want.Check = checkChart
 		return want, err //nolint:wrapcheck // the errors name the artifact
@@ -86,5 +86,5 @@ func (r request) fromLink(ctx context.Context, link, version string, age time.Du
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w", r.title(version), err)
 	}
-	return pull(ctx, a, digest, version)
+	return pull(ctx, a, digest, version, age)
 }

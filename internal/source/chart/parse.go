@@ -58,24 +58,22 @@ func parseIndex(r io.Reader) (*index, error) {
 	return p.index, nil
 }
 
-// firstByte looks at what the index begins with, after a mark of its encoding.
+// firstByte looks at what the index begins with, after a mark of its encoding
+// and blanks; they stay, since in YAML it matters where a line begins.
 func firstByte(in *bufio.Reader) (byte, error) {
 	if mark, _ := in.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
 		_, _ = in.Discard(3)
 	}
-	for {
-		b, err := in.Peek(1)
+	for n := 1; n <= 4096; n++ {
+		head, err := in.Peek(n)
 		if err != nil {
 			return 0, err //nolint:wrapcheck // io.EOF, or the body's
 		}
-		if b[0] != ' ' && b[0] != '\n' && b[0] != '\r' && b[0] != '\t' {
-			return b[0], nil
+		if c := head[n-1]; c != ' ' && c != '\n' && c != '\r' && c != '\t' {
+			return c, nil
 		}
-		if b[0] == ' ' {
-			return ' ', nil // where a line begins matters
-		}
-		_, _ = in.Discard(1)
 	}
+	return ' ', nil
 }
 
 // collector keeps what is usable.

@@ -2,17 +2,29 @@ package fresh
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 
 	"github.com/rutterhq/rutter"
 )
 
 // Flight lets all who need the same thing at the same time share the making of
-// it. The zero value is ready for use. Unlike an Answer it remembers nothing.
+// it. The zero value is ready for use. Unlike an Answer it doesn't remember what
+// was made, which is somebody's to keep; a failure it remembers as an Answer does.
 type Flight[T any] struct {
-	mu  sync.Mutex
-	now map[string]*flying[T]
+	mu     sync.Mutex
+	now    map[string]*flying[T]
+	failed map[string]failure
 }
+
+type failure struct {
+	at  time.Time
+	err error
+}
+
+// mostFailures is how many are remembered before old ones are cleared away.
+const mostFailures = 1000
 
 type flying[T any] struct {
 	waiting int
@@ -23,9 +35,14 @@ type flying[T any] struct {
 }
 
 // Do returns what work makes, or what it is making for somebody else under the
-// same key. Work that nobody waits for any more is cancelled.
-func (f *Flight[T]) Do(ctx context.Context, key string, work func(context.Context) (T, error)) (T, error) {
-	w := f.join(ctx, key, work)
+// same key, or why it failed at most age ago. Work that nobody waits for any
+// more is cancelled.
+func (f *Flight[T]) Do(ctx context.Context, key string, age time.Duration, work func(context.Context) (T, error)) (T, error) {
+	w, err := f.join(ctx, key, age, work)
+	if err != nil {
+		var none T
+		return none, err
+	}
 	defer f.leave(key, w)
 	select {
 	case <-w.done:
@@ -36,17 +53,20 @@ func (f *Flight[T]) Do(ctx context.Context, key string, work func(context.Contex
 	}
 }
 
-func (f *Flight[T]) join(ctx context.Context, key string, work func(context.Context) (T, error)) *flying[T] {
+func (f *Flight[T]) join(ctx context.Context, key string, age time.Duration, work func(context.Context) (T, error)) (*flying[T], error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if w, ok := f.now[key]; ok {
 		w.waiting++
-		return w
+		return w, nil
+	}
+	if past, ok := f.failed[key]; ok && time.Since(past.at) < min(age, failureAge) {
+		return nil, past.err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	w := &flying[T]{waiting: 1, cancel: cancel, done: make(chan struct{})}
 	if f.now == nil {
-		f.now = map[string]*flying[T]{}
+		f.now, f.failed = map[string]*flying[T]{}, map[string]failure{}
 	}
 	f.now[key] = w
 	go func() {
@@ -55,10 +75,26 @@ func (f *Flight[T]) join(ctx context.Context, key string, work func(context.Cont
 		w.value, w.err = question.put(run, w.value, false)
 		f.mu.Lock()
 		defer f.mu.Unlock()
+		f.note(key, w)
 		f.drop(key, w)
 		close(w.done)
 	}()
-	return w
+	return w, nil
+}
+
+// note remembers a failure, unless it is that of a login, or nobody waits for
+// the work any more and it was cancelled; f.mu is held.
+func (f *Flight[T]) note(key string, w *flying[T]) {
+	delete(f.failed, key)
+	if w.err == nil || w.waiting == 0 || rutter.CodeOf(w.err) == rutter.CodeForbidden {
+		return
+	}
+	if len(f.failed) >= mostFailures {
+		maps.DeleteFunc(f.failed, func(_ string, past failure) bool { return time.Since(past.at) >= failureAge })
+	}
+	if len(f.failed) < mostFailures {
+		f.failed[key] = failure{time.Now(), w.err}
+	}
 }
 
 // drop makes room for the next; f.mu is held.

@@ -103,11 +103,12 @@ func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the errors name the URL
 	}
-	digest, err := resolve(ctx, artifact, strings.TrimSpace(repo.Revision), time.Duration(opts.MaxAge))
+	age := time.Duration(opts.MaxAge)
+	digest, err := resolve(ctx, artifact, strings.TrimSpace(repo.Revision), age)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := artifact.Tree(ctx, digest, registry.AnyLayer)
+	tree, err := artifact.Tree(ctx, digest, age, registry.AnyLayer)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the errors name the artifact
 	}

@@ -67,8 +67,6 @@ type repositoryState struct {
 const (
 	mostRepositories = 1024
 	mostRefs         = 256
-	// forever is for what cannot change: the content of a digest.
-	forever = 100 * 365 * 24 * time.Hour
 )
 
 // Artifact is a repository of a registry for one asker.
@@ -148,9 +146,10 @@ type Wanted struct {
 // Choice picks what is wanted of a manifest; what names that, for errors.
 type Choice func(what string, m Manifest) (Wanted, error)
 
-// Tree returns the unfolded layer of the manifest with a digest.
-func (a *Artifact) Tree(ctx context.Context, digest string, choose Choice) (*unpack.Tree, error) {
-	m, err := a.manifest(ctx, digest)
+// Tree returns the unfolded layer of the manifest with a digest, or why there
+// was none at most age ago.
+func (a *Artifact) Tree(ctx context.Context, digest string, age time.Duration, choose Choice) (*unpack.Tree, error) {
+	m, err := a.manifest(ctx, digest, age)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +168,7 @@ func (a *Artifact) Tree(ctx context.Context, digest string, choose Choice) (*unp
 	if t, ok := a.client.opts.Store.Get(key); ok {
 		return t, nil
 	}
-	return a.client.flights.Do(ctx, key, func(ctx context.Context) (*unpack.Tree, error) {
+	return a.client.flights.Do(ctx, key, age, func(ctx context.Context) (*unpack.Tree, error) {
 		if t, ok := a.client.opts.Store.Get(key); ok {
 			return t, nil
 		}
@@ -180,9 +179,13 @@ func (a *Artifact) Tree(ctx context.Context, digest string, choose Choice) (*unp
 	})
 }
 
-func (a *Artifact) manifest(ctx context.Context, digest string) (Manifest, error) {
+// manifest returns the manifest of a digest, which never changes.
+func (a *Artifact) manifest(ctx context.Context, digest string, age time.Duration) (Manifest, error) {
 	answer := a.state.manifests.Get(digest, func() *fresh.Answer[Manifest] { return &fresh.Answer[Manifest]{} })
-	return answer.Ask(ctx, forever, func(ctx context.Context, _ Manifest, _ bool) (Manifest, error) {
+	if m, ok := answer.Last(); ok {
+		return m, nil
+	}
+	return answer.Ask(ctx, age, func(ctx context.Context, _ Manifest, _ bool) (Manifest, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.client.opts.LookupTimeout)
 		defer cancel()
 		return a.state.repo.Manifest(ctx, digest)

@@ -120,7 +120,8 @@ func (s resolver) fetch(req *chart.Dependency, version string) (*family, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &family{loaded: l, at: strings.TrimPrefix(strings.TrimSuffix(display(url), "/"), "file://") + "/" + req.Name + "-" + l.chart.Metadata.Version}, nil
+	_, host, _ := strings.Cut(display(url), "://")
+	return &family{loaded: l, at: path.Join(host, req.Name+"-"+l.chart.Metadata.Version)}, nil
 }
 
 // failed says which dependency of which chart it was, and where it is declared.

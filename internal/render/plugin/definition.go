@@ -179,8 +179,8 @@ func invalid(file string, line int, format string, args ...any) error {
 
 var (
 	yamlLine     = regexp.MustCompile(`line (\d+): `)
-	yamlUnknown  = regexp.MustCompile(`^field (\S+) not found in type \S+$`)
-	yamlRepeated = regexp.MustCompile(`^field (\S+) already set in type \S+$`)
+	yamlUnknown  = regexp.MustCompile(`^field (\S+) not found in type .+$`)
+	yamlRepeated = regexp.MustCompile(`^field (\S+) already set in type .+$`)
 	yamlType     = regexp.MustCompile("^cannot unmarshal !!(\\w+)(?: `[^`]*`)? into (\\S+)$")
 	yamlTypes    = map[string]string{"bool": "true or false", "string": "a string", "[]string": "a list of strings", "map[string]string": "a mapping of strings"}
 )

@@ -1,0 +1,580 @@
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1" //nolint:gosec // Git's object ids
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/plugin"
+	"github.com/rutterhq/rutter/internal/render/record"
+	"github.com/rutterhq/rutter/internal/sandbox"
+)
+
+func TestMain(m *testing.M) {
+	sandbox.MaybeChild()
+	os.Exit(m.Run())
+}
+
+// commit is a snapshot with modes and symbolic links, counting what is read.
+type commit struct {
+	fstest.MapFS
+
+	revision string
+	mu       *sync.Mutex
+	reads    map[string]int
+}
+
+func newCommit(files map[string]string) commit {
+	c := commit{MapFS: fstest.MapFS{}, mu: &sync.Mutex{}, reads: map[string]int{}}
+	var all []string
+	for name, text := range files {
+		f := &fstest.MapFile{Data: []byte(text), Mode: 0o444}
+		if target, ok := strings.CutPrefix(text, "-> "); ok {
+			f = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink | 0o777}
+		}
+		if strings.HasPrefix(text, "#!") {
+			f.Mode = 0o555
+		}
+		c.MapFS[name] = f
+		all = append(all, name+"\x00"+text)
+	}
+	slices.Sort(all)
+	c.revision = sum(strings.Join(all, "\n"))
+	return c
+}
+
+func sum(s string) string {
+	h := sha1.Sum([]byte(s)) //nolint:gosec // Git's object ids
+	return hex.EncodeToString(h[:])
+}
+
+func (c commit) Revision() string { return c.revision }
+
+func (c commit) ReadFile(name string) ([]byte, error) {
+	c.mu.Lock()
+	c.reads[name]++
+	c.mu.Unlock()
+	return c.MapFS.ReadFile(name) //nolint:wrapcheck // a snapshot's own error
+}
+
+func (c commit) Hash(kind rutter.InputKind, name string) (string, error) {
+	info, err := c.Stat(name)
+	if err != nil {
+		return "", nil //nolint:nilerr // there is nothing
+	}
+	return sum(fmt.Sprint(kind, name, info.IsDir())), nil
+}
+
+func newBox(t *testing.T) *sandbox.Sandbox {
+	t.Helper()
+	s, err := sandbox.New(sandbox.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Check(t.Context()); err != nil {
+		t.Skipf("no sandbox on this machine: %v", err)
+	}
+	return s
+}
+
+// define makes a definition of the lines of spec.
+func define(t *testing.T, name, spec string, annotations ...string) plugin.Definition {
+	t.Helper()
+	text := "apiVersion: argoproj.io/v1alpha1\nkind: ConfigManagementPlugin\nmetadata:\n  name: " + name + "\n"
+	if len(annotations) > 0 {
+		text += "  annotations:\n    " + strings.Join(annotations, "\n    ") + "\n"
+	}
+	d, err := plugin.Parse(name+".yaml", []byte(text+"spec:\n"+spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func generate(script string) string {
+	return "  generate:\n    command: [bash, -ec]\n    args:\n    - |\n      " + strings.ReplaceAll(script, "\n", "\n      ") + "\n"
+}
+
+func initial(script string) string {
+	return strings.Replace(generate(script), "generate:", "init:", 1)
+}
+
+// configMap is a script that prints a ConfigMap; the shell expands its data.
+func configMap(data string) string {
+	return "cat <<E\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata:\n" + data + "\nE"
+}
+
+func input(t *testing.T, c commit, dir string, opts *rutter.PluginOptions) plugin.Input {
+	t.Helper()
+	req := rutter.RenderRequest{
+		Source:   rutter.Source{RepoURL: "https://git.example.com/fleet.git", Path: dir, TargetRevision: "main", Plugin: opts},
+		Snapshot: c, AppName: "shop", Instance: "team_shop", Project: "retail", Namespace: "shop-eu", KubeVersion: "1.37.2",
+		APIVersions: []string{"apps/v1", "apps/v1/Deployment", "v1", "v1/Pod"},
+	}
+	return plugin.Input{
+		Repo: record.New(t.Context(), c, record.Options{Decrypt: opens}), Links: c, Path: dir, Options: opts, Env: buildenv.New(req),
+		KubeVersion: req.KubeVersion, APIVersions: req.APIVersions,
+	}
+}
+
+// opens would show if a plugin was given plaintext.
+func opens(context.Context, string, []byte) ([]byte, bool, error) {
+	return []byte("plaintext"), true, nil
+}
+
+func data(t *testing.T, objs []rutter.Object) map[string]any {
+	t.Helper()
+	if len(objs) != 1 {
+		t.Fatalf("got %d objects", len(objs))
+	}
+	m, _ := objs[0].Object["data"].(map[string]any)
+	return m
+}
+
+func TestEnvironment(t *testing.T) {
+	str := func(s string) *string { return &s }
+	opts := &rutter.PluginOptions{
+		Env: []rutter.PluginEnv{{Name: "REGION", Value: "eu"}, {Name: "NAME", Value: "x-$ARGOCD_APP_NAME-${ARGOCD_APP_NAMESPACE}-$NONE-$$"}, {Name: "PATH", Value: "/evil"}},
+		Parameters: []rutter.PluginParameter{
+			{Name: "image-tag", String: str("v1 $HOME")}, {Name: "values", Array: []string{"a.yaml", "b.yaml"}},
+			{Name: "set", Map: map[string]string{"a.b": "1", "c": "2"}}, {Name: "image.tag", String: str("v2")},
+		},
+	}
+	c := newCommit(map[string]string{"apps/shop/x": ""})
+	render := func(t *testing.T, annotations ...string) (map[string]string, []string, plugin.Input) {
+		t.Helper()
+		d := define(t, "env", generate(`echo 'apiVersion: v1
+kind: ConfigMap
+metadata: {name: out}
+data:'
+env | sort | while IFS== read -r k v; do printf '  %s: |-\n    %s\n' "$k" "$v"; done`), annotations...)
+		r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t), Env: map[string]map[string]string{"env": {"VAULT_TOKEN": "s3cret-token"}, "other": {"X": "y"}}})
+		in := input(t, c, "apps/shop", opts)
+		objs, warnings, err := r.Render(t.Context(), d, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for k, v := range data(t, objs) {
+			got[k], _ = v.(string)
+		}
+		for _, of := range []string{"PWD", "SHLVL", "_", "OLDPWD"} {
+			delete(got, of) // the shell's own
+		}
+		if got["PATH"] == "" || strings.Contains(got["PATH"], "evil") {
+			t.Errorf("PATH is %q", got["PATH"])
+		}
+		delete(got, "PATH")
+		return got, warnings, in
+	}
+	t.Setenv("RUTTER_SECRET", "ours")
+	want := map[string]string{
+		"ARGOCD_APP_NAME": "team_shop", "ARGOCD_APP_NAMESPACE": "shop-eu", "ARGOCD_APP_PROJECT_NAME": "retail",
+		"ARGOCD_APP_REVISION": c.revision, "ARGOCD_APP_REVISION_SHORT": c.revision[:7], "ARGOCD_APP_REVISION_SHORT_8": c.revision[:8],
+		"ARGOCD_APP_SOURCE_PATH": "apps/shop", "ARGOCD_APP_SOURCE_REPO_URL": "https://git.example.com/fleet.git", "ARGOCD_APP_SOURCE_TARGET_REVISION": "main",
+		"KUBE_VERSION": "1.37.2", "KUBE_API_VERSIONS": "apps/v1,apps/v1/Deployment,v1,v1/Pod",
+		"ARGOCD_ENV_REGION": "eu", "ARGOCD_ENV_NAME": "x-team_shop-shop-eu--$", "ARGOCD_ENV_PATH": "/evil", "VAULT_TOKEN": "s3cret-token",
+		"ARGOCD_APP_PARAMETERS": `[{"name":"image-tag","string":"v1 $HOME"},{"name":"values","array":["a.yaml","b.yaml"]},{"name":"set","map":{"a.b":"1","c":"2"}},{"name":"image.tag","string":"v2"}]`,
+		"PARAM_IMAGE_TAG":       "v2", "PARAM_VALUES_0": "a.yaml", "PARAM_VALUES_1": "b.yaml", "PARAM_SET_A_B": "1", "PARAM_SET_C": "2",
+		"HOME": "/rutter/home", "TMPDIR": "/tmp",
+	}
+	got, warnings, in := render(t)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "image-tag and image.tag have the same variable PARAM_IMAGE_TAG") {
+		t.Errorf("warnings: %q", warnings)
+	}
+	for _, name := range []string{"ARGOCD_APP_REVISION", "ARGOCD_APP_NAMESPACE", "=capabilities"} {
+		if _, ok := in.Env.Used()[name]; !ok {
+			t.Errorf("that %s was used is not noted", name)
+		}
+	}
+	got, _, in = render(t, "rutter.dev/inputs: path")
+	for name := range want {
+		if strings.HasPrefix(name, "ARGOCD_APP_REVISION") {
+			delete(want, name)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, ok := in.Env.Used()["ARGOCD_APP_REVISION"]; ok {
+		t.Error("the revision counts as used where it was not given")
+	}
+}
+
+func TestEnvironmentErrors(t *testing.T) {
+	d := define(t, "p", generate("true"))
+	r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t)})
+	for want, opts := range map[string]rutter.PluginOptions{
+		"plugin.env[0].name":              {Env: []rutter.PluginEnv{{Name: "A=B", Value: "x"}}},
+		"plugin.env[1].name":              {Env: []rutter.PluginEnv{{Name: "A"}, {}}},
+		"plugin.parameters[0].name":       {Parameters: []rutter.PluginParameter{{}}},
+		"ARGOCD_ENV_A holds a NUL":        {Env: []rutter.PluginEnv{{Name: "A", Value: "x\x00y"}}},
+		"ARGOCD_ENV_A is longer than the": {Env: []rutter.PluginEnv{{Name: "A", Value: strings.Repeat("x", 128<<10)}}},
+	} {
+		_, _, err := r.Render(t.Context(), d, input(t, newCommit(map[string]string{"x": ""}), ".", &opts))
+		if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q, got %v", want, err)
+		}
+	}
+	in := input(t, newCommit(map[string]string{"x": ""}), ".", nil)
+	for i := range 6000 {
+		in.APIVersions = append(in.APIVersions, fmt.Sprintf("group%d.example.com/v1", i), fmt.Sprintf("group%d.example.com/v1/SomeLongKind", i))
+	}
+	in.APIVersions = in.APIVersions[:5000]
+	d = define(t, "p", generate(configMap("  n: \"${#KUBE_API_VERSIONS}\"\n  k: \"${KUBE_API_VERSIONS##*,}\"")))
+	objs, warnings, err := r.Render(t.Context(), d, in)
+	if err != nil || len(warnings) != 1 || strings.Contains(fmt.Sprint(data(t, objs)), "Kind") {
+		t.Errorf("a long list of kinds: %v, %q", err, warnings)
+	}
+}
+
+func TestMatch(t *testing.T) {
+	byFile := define(t, "by-file", generate("true")+"  discover: {fileName: './conf/h*.yaml'}\n")
+	byGlob := define(t, "by-glob", "  version: v1\n"+generate("true")+"  discover: {find: {glob: '**/deep.{star,cue}'}}\n")
+	byCommand := define(t, "by-command", generate("true")+"  discover: {find: {command: [sh, -c, 'grep -ls \"$ARGOCD_ENV_WORD\" word.txt']}}\n")
+	silent := define(t, "silent", generate("true")+"  discover: {find: {command: [sh, -c, 'exit 0']}}\n")
+	failing := define(t, "failing", generate("true")+"  discover: {find: {command: [sh, -c, 'echo found; exit 1']}}\n")
+	first := define(t, "first-wins", generate("true")+"  discover: {fileName: none, find: {glob: '**', command: [echo, found]}}\n")
+	never := define(t, "never", generate("true"))
+	two := define(t, "by-glob", "  version: v2\n"+generate("true")+"  discover: {find: {glob: '**/two'}}\n")
+	c := newCommit(map[string]string{
+		"a/conf/helmfile.yaml": "", "b/x/y/deep.star": "", "c/deep.cue": "", "d/word.txt": "hello\n", "e/none.txt": "", "conf/helmfile.yaml": "",
+		"f/x/two": "", "g/conf/other.yaml": "",
+	})
+	named := func(name string) *rutter.PluginOptions {
+		return &rutter.PluginOptions{Name: name, Env: []rutter.PluginEnv{{Name: "WORD", Value: "hello"}}}
+	}
+	for name, tc := range map[string]struct {
+		dir  string
+		opts *rutter.PluginOptions
+		want string
+		err  string
+	}{
+		"detection by a file":             {"a", nil, "by-file", ""},
+		"in the root":                     {".", nil, "by-file", ""},
+		"a pattern of one folder":         {"g", nil, "", ""},
+		"detection by a glob, deep":       {"b", nil, "by-glob-v1", ""},
+		"detection by a glob, here":       {"c", nil, "by-glob-v1", ""},
+		"the second version":              {"f", nil, "by-glob-v2", ""},
+		"nothing":                         {"e", nil, "", ""},
+		"asked, by a file":                {"a", named(""), "by-file", ""},
+		"asked, by a command":             {"d", named(""), "by-command", ""},
+		"asked, the command has no env":   {"d", nil, "by-command", ""}, // an empty word is in every file
+		"asked, nothing":                  {"e", named(""), "", "no plugin discovers itself in e"},
+		"named":                           {"a", named("by-file"), "by-file", ""},
+		"named, with its version":         {"b", named("by-glob-v1"), "by-glob-v1", ""},
+		"named, without its version":      {"b", named("by-glob"), "by-glob-v1", ""},
+		"named, the other version":        {"f", named("by-glob"), "by-glob-v2", ""},
+		"named, not made for it":          {"b", named("by-file"), "", `no file there matches its discover.fileName "./conf/h*.yaml"`},
+		"named, the other version's file": {"f", named("by-glob-v1"), "", "discover.find.glob"},
+		"named, the command fails":        {"a", named("failing"), "", "discover.find.command finds nothing"},
+		"named, the command is silent":    {"a", named("silent"), "", "discover.find.command finds nothing"},
+		"named, only the first counts":    {"a", named("first-wins"), "", "discover.fileName"},
+		"named, without discovery":        {"e", named("never"), "never", ""},
+		"unknown":                         {"e", named("kapitan"), "", `there is no plugin "kapitan": the operator has installed by-file, by-glob-v1`},
+		"unknown version":                 {"b", named("by-glob-v3"), "", "there is no plugin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{byFile, byGlob, two, byCommand, silent, failing, first, never}})
+			d, ok, err := r.Match(t.Context(), input(t, c, tc.dir, tc.opts))
+			if tc.err != "" {
+				if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("got %v, want %q", err, tc.err)
+				}
+				return
+			}
+			if err != nil || ok != (tc.want != "") || ok && d.FullName() != tc.want {
+				t.Errorf("got %q, %t, %v", d.FullName(), ok, err)
+			}
+		})
+	}
+}
+
+// TestDiscoverOnce: the same question is not asked of a program again, but of
+// another commit it is.
+func TestDiscoverOnce(t *testing.T) {
+	d := define(t, "p", generate("true")+"  discover: {find: {command: [sh, -c, 'cat f']}}\n")
+	r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{d}})
+	for _, step := range []struct {
+		text  string
+		found bool
+		reads int
+	}{{"x", true, 1}, {"x", true, 0}, {"", false, 1}, {"", false, 0}, {"x", true, 0}} {
+		c := newCommit(map[string]string{"a/f": step.text, "g": "other"})
+		_, ok, err := r.Match(t.Context(), input(t, c, "a", nil))
+		if err != nil || ok != step.found || c.reads["a/f"] != step.reads {
+			t.Errorf("%+v: got %t, %d reads, %v", step, ok, c.reads["a/f"], err)
+		}
+	}
+}
+
+func TestRender(t *testing.T) {
+	files := map[string]string{
+		"apps/shop/values.yaml": "v: 1\n", "apps/shop/run.sh": "#!/bin/sh\necho ran\n", "base/b.txt": "base", "README.md": "docs",
+		"apps/shop/link": "-> ../../base/b.txt", "apps/shop/dir": "-> ../../base", "apps/shop/out": "-> ../../../etc/hostname", "apps/shop/abs": "-> /etc/hostname", "apps/shop/gone": "-> nothing",
+		"apps/shop/sealed.yaml": "sops:\n  mac: x\n",
+	}
+	for name, tc := range map[string]struct {
+		spec        string
+		annotations []string
+		want        map[string]any
+		warnings    []string
+		absent      []string // inputs that must not be
+	}{
+		"init, then generate, in the folder": {
+			spec: initial("echo made > made.txt; echo noise; echo noise >&2") + generate(configMap("  made: $(cat made.txt)\n  pwd: $PWD")),
+			want: map[string]any{"made": "made", "pwd": "/rutter/repo/apps/shop"},
+		},
+		"the whole repository": {
+			spec: generate(configMap("  base: $(cat ../../base/b.txt)\n  all: $(ls ../.. | tr '\\n' ' ')")),
+			want: map[string]any{"base": "base", "all": "README.md apps base"},
+		},
+		"the folder only": {
+			spec: generate(configMap("  here: $(cat values.yaml | tr -d ':')\n  all: $(ls ../.. | tr '\\n' ' ')")), annotations: []string{"rutter.dev/inputs: path"},
+			want: map[string]any{"here": "v 1", "all": "apps"}, absent: []string{"README.md", "base/b.txt", "."},
+		},
+		"modes are dropped": {
+			spec: generate(configMap("  modes: $(stat -c %a run.sh values.yaml . | tr '\\n' ' ')")), want: map[string]any{"modes": "644 644 755"},
+		},
+		"modes are kept": {
+			spec: "  preserveFileMode: true\n" + generate(configMap("  modes: $(stat -c %a run.sh values.yaml | tr '\\n' ' ')\n  out: $(./run.sh)")),
+			want: map[string]any{"modes": "755 644", "out": "ran"},
+		},
+		"links": {
+			spec: generate(configMap("  link: $(readlink link) $(cat link)\n  dir: $(cat dir/b.txt)\n  others: '$(ls out abs gone 2>&1 | grep -c No)'")),
+			want: map[string]any{"link": "../../base/b.txt base", "dir": "base", "others": "3"},
+		},
+		"sealed files stay sealed": {
+			spec: generate(configMap("  mac: $(grep mac sealed.yaml | tr -d ' ' | tr ':' '=')")), want: map[string]any{"mac": "mac=x"},
+		},
+		"standard error is no output": {
+			spec: generate("echo 'not: yaml: at all' >&2\n" + configMap("  a: b")), want: map[string]any{"a": "b"},
+		},
+		"a key twice": {
+			spec: generate(configMap("  a: b\n  a: c")), want: map[string]any{"a": "c"}, warnings: []string{"output of plugin p: the rendered object repeats a key"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCommit(files)
+			d := define(t, "p", tc.spec, tc.annotations...)
+			r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{d}})
+			in := input(t, c, "apps/shop", &rutter.PluginOptions{Name: "p"})
+			objs, warnings, err := r.Render(t.Context(), d, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, data(t, objs)); diff != "" {
+				t.Error(diff)
+			}
+			text := strings.Join(warnings, "\n")
+			for _, w := range append(tc.warnings, "apps/shop/out: the symbolic link leads to nothing inside", "apps/shop/abs: the symbolic link", "apps/shop/gone: the symbolic link") {
+				if !strings.Contains(text, w) {
+					t.Errorf("%q is not in the warnings: %s", w, text)
+				}
+			}
+			inputs := map[string]bool{}
+			for _, i := range in.Repo.Inputs() {
+				inputs[i.Path] = true
+			}
+			for _, must := range []string{"apps/shop", "apps/shop/values.yaml", "apps/shop/run.sh", "apps/shop/link", "apps/shop/out"} {
+				if !inputs[must] {
+					t.Errorf("%s is not among the inputs", must)
+				}
+			}
+			if whole := len(tc.absent) == 0; whole != inputs["README.md"] {
+				t.Errorf("README.md is among the inputs: %t", !whole)
+			}
+			for _, not := range tc.absent {
+				if inputs[not] {
+					t.Errorf("%s is among the inputs", not)
+				}
+			}
+		})
+	}
+}
+
+func TestOutput(t *testing.T) {
+	for name, tc := range map[string]struct {
+		out  string
+		want []string
+	}{
+		"nothing":         {"", nil},
+		"only a comment":  {"# nothing\n---\n", nil},
+		"YAML and a list": {"apiVersion: v1\nkind: A\nmetadata: {name: a}\n---\nkind: List\napiVersion: v1\nitems: [{apiVersion: v1, kind: B, metadata: {name: b}}]\n", []string{"A a", "B b"}},
+		"JSON":            {`{"apiVersion":"v1","kind":"A","metadata":{"name":"a"}}`, []string{"A a"}},
+		"a null list":     {"{kind: List, apiVersion: v1, items: null}", nil},
+	} {
+		c := newCommit(map[string]string{"out": tc.out})
+		d := define(t, "p", generate("cat out"))
+		objs, _, err := plugin.New(plugin.Options{Sandbox: newBox(t)}).Render(t.Context(), d, input(t, c, ".", nil))
+		var got []string
+		for _, o := range objs {
+			got = append(got, o.GetKind()+" "+o.GetName())
+			if o.Origin != (rutter.Origin{}) {
+				t.Errorf("%s: the object has the origin %+v", name, o.Origin)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v %s", name, err, diff)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		code rutter.Code
+		want []string
+		not  string
+	}{
+		"generate fails":      {generate("echo first >&2; echo 'boom: no values' >&2; exit 4"), rutter.CodeInvalid, []string{"plugin p: generate (bash): exit code 4: first; boom: no values"}, ""},
+		"init fails":          {initial("exit 9") + generate("echo reached"), rutter.CodeInvalid, []string{"plugin p: init (bash): exit code 9"}, "reached"},
+		"a signal":            {generate("kill -SEGV $$"), rutter.CodeInvalid, []string{"ended by SIGSEGV"}, ""},
+		"a secret":            {generate("echo login with $TOKEN failed >&2; exit 1"), rutter.CodeInvalid, []string{"login with *** failed"}, "tok-1234567"},
+		"no program":          {"  generate: {command: [rutter-none]}\n", rutter.CodeUnavailable, []string{"generate (rutter-none)", "there is no such program"}, ""},
+		"time":                {generate("echo waiting >&2; sleep 60"), rutter.CodeInvalid, []string{"generate (bash): it was stopped after 500ms: waiting"}, ""},
+		"output":              {generate("yes"), rutter.CodeInvalid, []string{"it printed more than 1 MiB"}, ""},
+		"memory":              {generate("x=$(head -c 200m /dev/zero | tr '\\0' a)"), rutter.CodeInvalid, []string{"more memory than 64 MiB"}, ""},
+		"no network":          {generate("exec 3<>/dev/tcp/127.0.0.1/1"), rutter.CodeInvalid, []string{"exit code 1"}, ""},
+		"not YAML":            {generate("printf 'apiVersion: v1\\nkind: A\\nmetadata:\\n  name: a\\n---\\na: [\\n'"), rutter.CodeInvalid, []string{"output of plugin p"}, ""},
+		"no object":           {generate("echo hello"), rutter.CodeInvalid, []string{"output of plugin p:1: a Kubernetes object must be a mapping"}, ""},
+		"an object of nobody": {generate("printf '# x\\n---\\nkind: A\\nmetadata: {name: a}\\n'"), rutter.CodeInvalid, []string{"output of plugin p:3: A \"a\" has no apiVersion"}, ""},
+		"a sealed object":     {generate("printf 'apiVersion: v1\\nkind: Secret\\nmetadata: {name: a}\\nsops: {mac: x}\\n'"), rutter.CodeInvalid, []string{"encrypted with SOPS"}, ""},
+		"long messages":       {generate("seq 1 1000 >&2; exit 1"), rutter.CodeInvalid, []string{": 996; 997; 998; 999; 1000"}, "995"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged bytes.Buffer
+			d := define(t, "p", tc.spec)
+			r := plugin.New(plugin.Options{
+				Sandbox: newBox(t), Env: map[string]map[string]string{"p": {"TOKEN": "tok-1234567"}},
+				Limits: sandbox.Limits{Time: 500 * time.Millisecond, Grace: 200 * time.Millisecond, Output: 1 << 20, Memory: 64 << 20},
+				Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+			})
+			_, _, err := r.Render(t.Context(), d, input(t, newCommit(map[string]string{"f": ""}), ".", nil))
+			if rutter.CodeOf(err) != tc.code {
+				t.Fatalf("got %v", err)
+			}
+			for _, w := range tc.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q is not in: %v", w, err)
+				}
+			}
+			if tc.not != "" && (strings.Contains(err.Error(), tc.not) || strings.Contains(logged.String(), tc.not)) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v, log %s", err, logged.String())
+			}
+		})
+	}
+}
+
+// TestPlanted: what init leaves behind that points outside is of no use.
+func TestPlanted(t *testing.T) {
+	dir, err := os.MkdirTemp("", "plugin-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	sentinel := filepath.Join(dir, "sentinel")
+	if err := os.WriteFile(sentinel, []byte("apiVersion: v1\nkind: Stolen\nmetadata: {name: x}\n"), 0o644); err != nil { //nolint:gosec // everybody may read it
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // likewise
+		t.Fatal(err)
+	}
+	d := define(t, "p", initial("ln -s "+sentinel+" manifests.yaml; ln -s "+dir+" d; ln -sfn "+dir+" ../apps")+generate("cat manifests.yaml d/sentinel 2>/dev/null || true"))
+	objs, _, err := plugin.New(plugin.Options{Sandbox: newBox(t)}).Render(t.Context(), d, input(t, newCommit(map[string]string{"apps/f": ""}), "apps", nil))
+	if err != nil || len(objs) > 0 {
+		t.Errorf("got %v, %v", objs, err)
+	}
+	if _, err := os.Stat(sentinel); err != nil {
+		t.Errorf("the sentinel is gone: %v", err)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	d := define(t, "p", initial("echo $ARGOCD_ENV_N > mine; echo x > $HOME/$ARGOCD_ENV_N; sleep 0.1")+generate(configMap("  mine: \"$(cat mine)\"\n  home: \"$(ls $HOME)\"\n  tmp: \"$(ls $TMPDIR)\"")))
+	r := plugin.New(plugin.Options{Sandbox: newBox(t)})
+	var wg sync.WaitGroup
+	for i := range 6 {
+		n := fmt.Sprint(i)
+		in := input(t, newCommit(map[string]string{"f": ""}), ".", &rutter.PluginOptions{Env: []rutter.PluginEnv{{Name: "N", Value: n}}})
+		wg.Go(func() {
+			objs, _, err := r.Render(t.Context(), d, in)
+			if err != nil || len(objs) != 1 {
+				t.Errorf("got %v, %v", objs, err)
+				return
+			}
+			if diff := cmp.Diff(map[string]any{"mine": n, "home": n, "tmp": ""}, objs[0].Object["data"]); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAnnounced(t *testing.T) {
+	spec := generate("true") + "  parameters:\n    static:\n    - {name: a, string: one}\n    - {name: b}\n    dynamic:\n      command: [sh, -c, "
+	c := newCommit(map[string]string{"x/params.json": `[{"name":"b","collectionType":"map","map":{"k":"v"}},{"name":"c"}]`})
+	r := plugin.New(plugin.Options{Sandbox: newBox(t)})
+	got, err := r.Announced(t.Context(), define(t, "p", spec+"'cat params.json']\n"), input(t, c, "x", nil))
+	want := []plugin.Announcement{{Name: "a", String: "one"}, {Name: "b", CollectionType: "map", Map: map[string]string{"k": "v"}}, {Name: "c"}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v %s", err, diff)
+	}
+	if _, err := r.Announced(t.Context(), define(t, "p", spec+"'echo hello']\n"), input(t, c, "x", nil)); rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "parameters.dynamic") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFingerprint changes with all that a result depends on beside the repository.
+func TestFingerprint(t *testing.T) {
+	tools := t.TempDir()
+	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("one"), 0o755); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	s, err := sandbox.New(sandbox.Options{Tools: []string{tools}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close() //nolint:errcheck // it is empty
+	d := define(t, "p", generate("tool"))
+	seen := map[string]string{}
+	add := func(what string, d plugin.Definition, env map[string]map[string]string) {
+		f := plugin.New(plugin.Options{Sandbox: s, Env: env}).Fingerprint(d)
+		if other, ok := seen[f]; ok {
+			t.Errorf("%s is taken for %s", what, other)
+		}
+		seen[f] = what
+	}
+	add("the first", d, nil)
+	add("another definition", define(t, "p", generate("tool2")), nil)
+	add("a variable", d, map[string]map[string]string{"p": {"A": "1"}})
+	add("another value", d, map[string]map[string]string{"p": {"A": "2"}})
+	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("three"), 0o755); err != nil { //nolint:gosec // it is a program
+		t.Fatal(err)
+	}
+	add("another tool", d, nil)
+}

@@ -65,6 +65,9 @@ type bringer struct {
 // entry fetches what an entry names and returns its path relative to the kustomization.
 func (b bringer) entry(e entry) (string, error) {
 	address := strings.TrimSpace(e.address())
+	if strings.Contains(address, "\n") {
+		return "", &rutter.Error{Code: rutter.CodeInvalid, File: b.at.display(), Message: e.field + ": an entry on several lines must be an object, and this is none: " + oneLine(printable(address))}
+	}
 	if b.in.Flux != nil && b.in.Flux.NoRemoteBases {
 		return "", b.failed(e.field, address, rutter.Errorf(rutter.CodeForbidden, "remote bases are off (--no-remote-bases): copy it into the repository and name its path"))
 	}
@@ -120,9 +123,6 @@ func (b bringer) base(field, address string, base gitBase) (string, error) {
 	if strings.HasPrefix(base.url, schemeFile) {
 		return "", rutter.Errorf(rutter.CodeForbidden, "file:// is the file system of this machine: name the path in the repository")
 	}
-	if !isPinned(base.ref) {
-		b.warnUnpinned(field, address, base)
-	}
 	m, err := b.mountOf(address, base)
 	if err != nil {
 		return "", err
@@ -132,6 +132,9 @@ func (b bringer) base(field, address string, base gitBase) (string, error) {
 			return "", fmt.Errorf("look up %s: %w", base.dir, err)
 		}
 		return "", rutter.Errorf(rutter.CodeNotFound, "there is no folder %s in %s", base.dir, m.label)
+	}
+	if !isPinned(base.ref) {
+		b.warnUnpinned(field, address, base)
 	}
 	to, err := filepath.Rel(path.Dir(b.full), path.Join(m.root, base.dir))
 	if err != nil {

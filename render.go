@@ -94,26 +94,32 @@ type Decrypter interface {
 
 // Explanation says how a render came about.
 type Explanation struct {
+	// Source is the field of the Application, such as spec.sources[1]; Revision is
+	// what it resolved to.
+	Source   string `json:"source,omitempty"`
+	Revision string `json:"revision"`
 	// Tool renders the source, because of Reason.
-	Tool   string
-	Reason string
+	Tool   string `json:"tool"`
+	Reason string `json:"reason"`
+	// Objects is how many came out.
+	Objects int `json:"objects"`
 	// Values are what set or removed each Helm value, lowest layer first.
-	Values []ValueLayer
-	Inputs []Input
+	Values []ValueLayer `json:"values,omitempty"`
+	Inputs []Input      `json:"inputs"`
 }
 
 // ValueLayer is one layer that set or removed one Helm value.
 type ValueLayer struct {
 	// Path is the value's, such as image.tag or ports[0].name.
-	Path string
+	Path string `json:"path"`
 	// Layer is the kind of layer: chart, dependency, valueFile, values,
 	// valuesObject, parameter, fileParameter.
-	Layer string
+	Layer string `json:"layer"`
 	// File and Line name the place; the file is empty for what the Application itself says.
-	File string
-	Line int
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
 	// Source is the index of the source that File belongs to.
-	Source  int
-	Value   any
-	Removed bool
+	Source  int  `json:"source,omitempty"`
+	Value   any  `json:"value"`
+	Removed bool `json:"removed,omitempty"`
 }

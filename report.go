@@ -20,6 +20,8 @@ const (
 	CondRepeated       = "RepeatedResourceWarning"
 	CondExcluded       = "ExcludedResourceWarning"
 	CondUnsupported    = "UnsupportedFieldWarning"
+	// CondRender is what a render wants said: a random field, a base that is not pinned.
+	CondRender = "RenderWarning"
 )
 
 // ResourceReport is one object of a unit as it is shown.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/rutterhq/rutter/internal/render"
 )
 
 // childArgument makes the binary the controller that is measured.
@@ -29,6 +31,7 @@ func main() {
 func mainCode() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	render.MaybeChild()
 	var err error
 	if len(os.Args) == 4 && os.Args[1] == childArgument {
 		err = controller(ctx, os.Args[2], os.Args[3])

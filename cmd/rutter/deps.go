@@ -23,8 +23,9 @@ func deps() cli.Deps {
 			return daemon.Up(ctx, daemon.UpConfig{Dir: o.Dir, Controller: controllerConfig(o.Controller), Out: o.Out})
 		},
 		Demo: demo,
-		Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, error) {
-			return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Sources: daemon.Local(o.Local), KubeVersion: o.KubeVersion, APIVersions: o.APIVersions})
+		Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, []rutter.Explanation, error) {
+			return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Local: o.Local, Offline: o.Offline, KubeVersion: o.KubeVersion, APIVersions: o.APIVersions,
+				REST: o.REST, Namespace: o.Namespace, Cluster: o.Cluster, Plugins: o.Plugins, PluginTools: o.PluginTools, Explain: o.Explain})
 		},
 		Snapshot: func(ctx context.Context, l map[string]string, repo rutter.Repo) (rutter.Snapshot, error) {
 			return daemon.Local(l).Snapshot(ctx, repo, rutter.ResolveOptions{})
@@ -39,7 +40,7 @@ func deps() cli.Deps {
 func controllerConfig(o cli.ControllerOptions) daemon.Config {
 	return daemon.Config{REST: o.REST, Namespace: o.Namespace, DataDir: o.DataDir, HTTPAddr: o.HTTPAddr, Poll: o.Poll, Jitter: o.Jitter,
 		Workers: o.Workers, ExecCommands: o.ExecCommands, AllowUnsigned: o.AllowUnsigned,
-		Namespaces: o.Namespaces, RefuseFiles: !o.AllowFiles, LeaderElect: o.LeaderElect, Logger: o.Logger}
+		Namespaces: o.Namespaces, RefuseFiles: !o.AllowFiles, LeaderElect: o.LeaderElect, Plugins: o.Plugins, PluginTools: o.PluginTools, PluginWeakSandbox: o.PluginWeakSandbox, HelmLookup: o.HelmLookup, Submodules: o.Submodules, Logger: o.Logger}
 }
 
 func demo(ctx context.Context, o cli.DemoOptions) error {

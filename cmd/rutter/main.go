@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/rutterhq/rutter/internal/cli"
+	"github.com/rutterhq/rutter/internal/render"
 	"github.com/rutterhq/rutter/internal/sandbox"
 )
 
@@ -18,6 +19,7 @@ var version = "dev"
 
 func main() {
 	sandbox.MaybeChild()
+	render.MaybeChild()
 	// Libraries write warnings to the standard logger, with values of charts in
 	// them; what is for the user comes as an error or a condition.
 	log.SetOutput(io.Discard)

@@ -56,11 +56,13 @@ var (
 	// types must not get in, or one dialect's habits would become the engine's.
 	deciders = []string{"internal/compare", "internal/health", "internal/plan", "internal/rollout", "internal/inventory"}
 	// edge turns what people write into the engine's words, and answers back.
-	edge     = []string{"internal/generate", "internal/policy", "internal/dialect"}
+	edge     = []string{"internal/generate", "internal/lint", "internal/policy", "internal/dialect"}
 	adapters = []string{
 		"internal/source", "internal/decrypt", "internal/cluster", "internal/local", "internal/gitserver",
 		"internal/forge", "internal/notify", "internal/auth",
 	}
+	// shared is what the adapters of charts, artifacts and files have in common.
+	shared  = []string{"internal/source/fresh", "internal/source/registry", "internal/source/remote", "internal/source/unpack"}
 	drivers = []string{"internal/controller", "internal/httpapi", "internal/cli"}
 
 	// computing is the part of the standard library that takes values and returns
@@ -118,8 +120,10 @@ var rings = []ring{
 		name: "apply", members: []string{"internal/apply"}, inside: []string{"", "internal/plan"},
 		denied: world, outside: machinery, unreachable: append([]string{module + "/api"}, clients...),
 	},
-	{name: "render", members: []string{"internal/render"}, inside: []string{"", "internal/render"}},
-	{name: "adapters", members: adapters, inside: []string{""}},
+	{name: "sandbox", members: []string{"internal/sandbox"}, inside: []string{""}},
+	{name: "render", members: []string{"internal/render"}, inside: []string{"", "internal/render", "internal/sandbox"}},
+	{name: "what sources share", members: shared, inside: append([]string{""}, shared...)},
+	{name: "adapters", members: adapters, inside: append([]string{""}, shared...)},
 	{
 		name: "engine", members: []string{"internal/engine"}, inside: slices.Concat([]string{"", "internal/apply"}, deciders),
 		// Chance is for the jitter of polls.
@@ -129,16 +133,16 @@ var rings = []ring{
 	{name: "drivers", members: drivers, inside: slices.Concat([]string{"", "api", "internal/engine"}, deciders, edge)},
 	{
 		name: "composition root", members: []string{"internal/daemon"},
-		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/engine", "internal/apply", "internal/render"}, deciders, edge, adapters, drivers),
+		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/engine", "internal/apply", "internal/render", "internal/sandbox"}, deciders, edge, adapters, drivers),
 	},
 	{
 		name: "main", members: []string{"cmd"},
-		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/daemon", "internal/render"}, adapters, drivers),
+		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/daemon", "internal/render", "internal/sandbox"}, adapters, drivers),
 	},
 	{name: "test clusters", members: []string{"internal/testenv"}, inside: []string{"", "internal/local"}},
 	{
 		name: "tests", members: []string{"bench", "test"},
-		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/daemon", "internal/engine", "internal/apply", "internal/render", "internal/testenv"},
+		inside: slices.Concat([]string{"", "api", "deploy", "examples", "internal/daemon", "internal/engine", "internal/apply", "internal/render", "internal/sandbox", "internal/testenv"},
 			deciders, edge, adapters, drivers),
 	},
 	{name: "rules", members: []string{"internal/archtest"}, inside: []string{}, outside: []string{}},

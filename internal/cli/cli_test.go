@@ -10,16 +10,19 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/render"
 )
 
 // TestMain makes the command line a command of the scripts, with what it does
 // offline; what needs a control plane is tested end to end.
 func TestMain(m *testing.M) {
+	render.MaybeChild()
 	testscript.Main(m, map[string]func(){
 		"rutter": func() {
 			deps := cli.Deps{
-				Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, error) {
-					return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Sources: daemon.Local(o.Local), KubeVersion: o.KubeVersion, APIVersions: o.APIVersions})
+				Render: func(ctx context.Context, o cli.RenderOptions) (rutter.Manifests, []rutter.Explanation, error) {
+					return daemon.RenderApp(ctx, daemon.RenderConfig{App: o.App, Local: o.Local, Offline: true, KubeVersion: o.KubeVersion, APIVersions: o.APIVersions,
+						Plugins: o.Plugins, Explain: o.Explain})
 				},
 				Snapshot: func(ctx context.Context, l map[string]string, repo rutter.Repo) (rutter.Snapshot, error) {
 					return daemon.Local(l).Snapshot(ctx, repo, rutter.ResolveOptions{})

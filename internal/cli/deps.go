@@ -18,8 +18,9 @@ type Deps struct {
 	Controller func(ctx context.Context, o ControllerOptions) error
 	Up         func(ctx context.Context, o UpOptions) error
 	Demo       func(ctx context.Context, o DemoOptions) error
-	// Render renders the sources of a unit; local stands folders in for URLs.
-	Render func(ctx context.Context, o RenderOptions) (rutter.Manifests, error)
+	// Render renders the sources of an Application, each with an explanation
+	// where the options ask for them.
+	Render func(ctx context.Context, o RenderOptions) (rutter.Manifests, []rutter.Explanation, error)
 	// Snapshot opens a folder or a bare repository as what a URL stands for.
 	Snapshot func(ctx context.Context, local map[string]string, repo rutter.Repo) (rutter.Snapshot, error)
 	// Diff compares an Application with its cluster, from this process.
@@ -57,8 +58,16 @@ type ControllerOptions struct {
 	AllowUnsigned bool
 	AllowFiles    bool
 	Namespaces    []string
-	LeaderElect   bool
-	Logger        *slog.Logger
+	// Plugins is a folder of ConfigManagementPlugin files; HelmLookup lets charts
+	// look objects of their cluster up, as the tenant.
+	Plugins     string
+	PluginTools []string
+	// PluginWeakSandbox is content with a part of the sandbox.
+	PluginWeakSandbox bool
+	HelmLookup        bool
+	Submodules        bool
+	LeaderElect       bool
+	Logger            *slog.Logger
 }
 
 // UpOptions are those of rutter up.
@@ -82,10 +91,22 @@ type DemoOptions struct {
 
 // RenderOptions are those of rutter render.
 type RenderOptions struct {
-	App         *v1alpha1.Application
-	Local       map[string]string // URL → folder or bare repository
+	App   *v1alpha1.Application
+	Local map[string]string // URL → folder or bare repository
+	// Offline fetches nothing; otherwise repositories that are not in Local are fetched.
+	Offline     bool
 	KubeVersion string
 	APIVersions []string
+	// REST reaches the control plane, for its credentials, keys, settings and
+	// projects; nil means that there is none. Cluster is the member whose version
+	// and API list charts see; empty means what KubeVersion and APIVersions say.
+	REST      *rest.Config
+	Namespace string
+	Cluster   string
+	// Plugins is a folder of ConfigManagementPlugin files.
+	Plugins     string
+	PluginTools []string
+	Explain     bool
 }
 
 // DiffOptions are those of rutter app diff.

@@ -43,6 +43,11 @@ func controllerFlags(c *cobra.Command, o *ControllerOptions) {
 	f.IntVar(&o.Workers, "workers", 4, "units looked at in parallel")
 	f.StringSliceVar(&o.ExecCommands, "allow-exec", nil, "commands that cluster Secrets may name as execProviderConfig")
 	f.StringSliceVar(&o.Namespaces, "application-namespaces", nil, "patterns of other namespaces whose Applications and ApplicationSets are acted on")
+	f.StringVar(&o.Plugins, "plugins", "", "folder of ConfigManagementPlugin files; each runs in a sandbox of its own")
+	f.StringSliceVar(&o.PluginTools, "plugin-tools", nil, "folders with programs that plugins may run, beside the system's")
+	f.BoolVar(&o.PluginWeakSandbox, "plugin-weak-sandbox", false, "be content with either namespaces or Landlock where the kernel does not allow both")
+	f.BoolVar(&o.HelmLookup, "helm-lookup", false, "let charts look objects of their cluster up, with the rights of the project's destinationServiceAccounts")
+	f.BoolVar(&o.Submodules, "git-submodules", true, "read Git submodules")
 	f.BoolVar(&o.AllowFiles, "allow-file-repositories", false, "take file:// repositories, which are on this machine's own disk")
 	f.BoolVar(&o.AllowUnsigned, "webhook-allow-unsigned", false, "take webhooks of providers for which argocd-secret holds no secret")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/sandbox"
 )
 
 // Config is everything a controller process needs to know.
@@ -34,6 +35,17 @@ type Config struct {
 	// RefuseFiles refuses file:// repositories: on a server they would be the
 	// server's own disk.
 	RefuseFiles bool
+	// Plugins is a folder of ConfigManagementPlugin files; empty means none.
+	Plugins string
+	// PluginTools are folders with programs that plugins may run, beside the
+	// system's. PluginWeakSandbox is content with a part of the sandbox where the
+	// kernel does not allow all of it.
+	PluginTools       []string
+	PluginWeakSandbox bool
+	// HelmLookup lets charts look objects of their cluster up, as the tenant.
+	HelmLookup bool
+	// Submodules reads Git submodules.
+	Submodules bool
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
 	// Profiling serves /debug/pprof beside the metrics.
@@ -58,3 +70,10 @@ func (c *Config) defaults() {
 }
 
 func (c *Config) allowExec(command string) bool { return slices.Contains(c.ExecCommands, command) }
+
+func (c *Config) pluginRequire() sandbox.Require {
+	if c.PluginWeakSandbox {
+		return sandbox.EitherWall
+	}
+	return sandbox.Everything
+}

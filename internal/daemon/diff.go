@@ -17,8 +17,7 @@ import (
 	"github.com/rutterhq/rutter/internal/cluster"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/engine"
-	"github.com/rutterhq/rutter/internal/render"
-	"github.com/rutterhq/rutter/internal/source/git"
+	"github.com/rutterhq/rutter/internal/policy"
 )
 
 // DiffConfig is what Diff needs.
@@ -26,6 +25,8 @@ type DiffConfig struct {
 	REST      *rest.Config
 	Namespace string
 	App       client.ObjectKey
+	// Plugins is a folder of ConfigManagementPlugin files.
+	Plugins string
 }
 
 // diffTimeout bounds a comparison that never settles, as with a cluster that hangs.
@@ -75,64 +76,71 @@ func withoutAutomation(p *v1alpha1.SyncPolicy) *v1alpha1.SyncPolicy {
 
 // observer is an engine that only looks.
 type observer struct {
-	engine   *engine.Engine
-	clusters *cluster.Registry
-	sources  *git.Fetcher
-	settled  chan struct{}
+	engine    *engine.Engine
+	clusters  *cluster.Registry
+	rendering *rendering
+	settled   chan struct{}
 }
 
 func newObserver(ctx context.Context, c client.Client, cfg DiffConfig, dir string) (*observer, error) {
 	o := &observer{settled: make(chan struct{}, 1)}
 	logger := slog.New(slog.DiscardHandler)
+	var from rutter.Sources
 	var err error
-	if o.sources, err = git.New(git.Options{Dir: dir}); err != nil {
-		return nil, fmt.Errorf("open the mirror: %w", err)
-	}
-	r := render.New(render.Options{Logger: logger})
-	sink := &lateSink{}
-	o.clusters = cluster.New(cluster.Options{Logger: logger, Sink: sink})
-	if err := errors.Join(o.clusters.SetLocal(cfg.REST), o.declare(ctx, c, cfg.Namespace)); err != nil {
+	if o.rendering, from, err = openRendering(renderingConfig{plugins: cfg.Plugins, sourceConfig: sourceConfig{dir: dir, submodules: true, logger: logger}}); err != nil {
 		return nil, err
 	}
-	o.engine = engine.New(engine.Options{Sources: o.sources, Renderer: r, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: 1,
+	sink := &lateSink{}
+	o.clusters = cluster.New(cluster.Options{Logger: logger, Sink: sink})
+	if err := errors.Join(o.clusters.SetLocal(cfg.REST), declareClusters(ctx, c, cfg.Namespace, o.clusters),
+		o.rendering.declare(ctx, c, cfg.Namespace, logger)); err != nil {
+		return nil, err
+	}
+	o.engine = engine.New(engine.Options{Sources: from, Renderer: o.rendering.renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: 1,
 		Changed: func(rutter.UnitID, bool) {
 			select {
 			case o.settled <- struct{}{}:
 			default:
 			}
 		},
-		Permit: func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error { return nil },
+		Permit:     func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error { return nil },
+		PermitRepo: permitRepo(ctx, c, cfg.Namespace),
 	})
 	sink.engine = o.engine
 	return o, nil
 }
 
-// declare reads members and credentials from the control plane.
-func (o *observer) declare(ctx context.Context, c client.Client, namespace string) error {
+// declareClusters reads the members from the control plane.
+func declareClusters(ctx context.Context, c client.Client, namespace string, members *cluster.Registry) error {
 	var secrets corev1.SecretList
-	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.HasLabels{"argocd.argoproj.io/secret-type"}); err != nil {
-		return fmt.Errorf("list Secrets of clusters and repositories: %w", err)
+	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{argo.LabelSecretType: argo.SecretTypeCluster}); err != nil {
+		return fmt.Errorf("list Secrets of clusters: %w", err)
 	}
-	var creds []rutter.RepoCredential
 	for i := range secrets.Items {
-		s := &secrets.Items[i]
-		switch s.Labels["argocd.argoproj.io/secret-type"] {
-		case "cluster":
-			info, cred, err := argo.ParseCluster(s, nil)
-			if err == nil {
-				err = o.clusters.Set(info, cred)
-			}
-			if err != nil && info.Server != "" {
-				o.clusters.SetBroken(info, err)
-			}
-		case "repository", "repo-creds":
-			if cred, err := argo.ParseRepository(s); err == nil {
-				creds = append(creds, cred)
-			}
+		info, cred, err := argo.ParseCluster(&secrets.Items[i], nil)
+		if err == nil {
+			err = members.Set(info, cred)
+		}
+		if err != nil && info.Server != "" {
+			members.SetBroken(info, err)
 		}
 	}
-	o.sources.SetCredentials(creds, rutter.RepoTrust{})
 	return nil
+}
+
+// permitRepo asks the projects of a control plane.
+func permitRepo(ctx context.Context, c client.Client, namespace string) func(string, rutter.Repo) error {
+	return func(project string, repo rutter.Repo) error {
+		var p v1alpha1.AppProject
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: project}, &p)
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("read project %q: %w", project, err)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the unit itself says that its project is missing
+		}
+		return policy.CheckSource(&p, repo.URL) //nolint:wrapcheck // it says which rule
+	}
 }
 
 // observe returns the unit's report once everything has been compared.
@@ -157,5 +165,5 @@ func (o *observer) observe(ctx context.Context, unit rutter.Unit) (rutter.Report
 
 func (o *observer) close() {
 	o.clusters.Close()
-	_ = o.sources.Close() // temporary
+	_ = o.rendering.Close() // temporary
 }

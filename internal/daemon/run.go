@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -31,9 +30,6 @@ import (
 	"github.com/rutterhq/rutter/internal/controller/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/httpapi"
-	"github.com/rutterhq/rutter/internal/render"
-	"github.com/rutterhq/rutter/internal/render/store"
-	"github.com/rutterhq/rutter/internal/source/git"
 )
 
 // Run is the controller: it works until ctx ends, and then stops cleanly.
@@ -55,8 +51,7 @@ type daemon struct {
 	cfg         Config
 	manager     manager.Manager
 	clusters    *cluster.Registry
-	sources     *git.Fetcher
-	renderer    *render.Renderer
+	rendering   *rendering
 	engine      *engine.Engine
 	controllers *argo.Controllers
 	started     atomic.Bool
@@ -64,7 +59,7 @@ type daemon struct {
 
 func (d *daemon) close() {
 	d.clusters.Close()
-	if err := d.sources.Close(); err != nil {
+	if err := d.rendering.Close(); err != nil {
 		d.cfg.Logger.Warn("cannot close the sources", "err", err)
 	}
 }
@@ -74,17 +69,14 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	ctrl.SetLogger(logr.FromSlogHandler(warnings{cfg.Logger.Handler()}))
 	d := &daemon{cfg: cfg}
 	var err error
-	if d.sources, err = git.New(git.Options{Dir: filepath.Join(cfg.DataDir, "git"), Logger: cfg.Logger}); err != nil {
-		return nil, fmt.Errorf("open the Git mirrors: %w", err)
-	}
-	renders, err := store.Open(filepath.Join(cfg.DataDir, "renders"), store.Options{Logger: cfg.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("open the render store: %w", err)
-	}
-	d.renderer = render.New(render.Options{Store: renders, Logger: cfg.Logger})
-	var sources rutter.Sources = d.sources
+	rc := renderingConfig{keep: true, plugins: cfg.Plugins, pluginTools: cfg.PluginTools, pluginRequire: cfg.pluginRequire(), sourceConfig: sourceConfig{dir: cfg.DataDir, submodules: cfg.Submodules, logger: cfg.Logger,
+		permit: func(project string, repo rutter.Repo) error { return d.controllers.PermitRepo(project, repo) }}}
 	if cfg.RefuseFiles {
-		sources = noFiles{d.sources}
+		rc.fetch = func(s rutter.Sources) rutter.Sources { return noFiles{s} }
+	}
+	var sources rutter.Sources
+	if d.rendering, sources, err = openRendering(rc); err != nil {
+		return nil, err
 	}
 	sink := &lateSink{}
 	d.clusters = cluster.New(cluster.Options{Logger: cfg.Logger, Sink: sink, AllowExec: cfg.allowExec})
@@ -92,12 +84,13 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 		return nil, fmt.Errorf("use the control plane as a member: %w", err)
 	}
 	d.controllers = argo.New(argo.Options{
-		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.sources, Sources: sources,
+		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.rendering.sources, Sources: sources,
+		Settings: d.rendering.renderer, Keys: d.rendering, HelmLookup: cfg.HelmLookup,
 		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now,
 	})
 	d.engine = engine.New(engine.Options{
-		Sources: sources, Renderer: d.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
-		Permit: d.controllers.Permit, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
+		Sources: sources, Renderer: d.rendering.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
+		Permit: d.controllers.Permit, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
 	})
 	sink.engine = d.engine

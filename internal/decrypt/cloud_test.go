@@ -71,21 +71,21 @@ func TestVault(t *testing.T) {
 	t.Setenv("VAULT_TOKEN", "good-token")
 	asked := 0
 	srv := vault(t, &asked)
-	secret := func(token, address string) Key {
+	secret := func(token, address string) rutter.DecryptionKey {
 		return keySecret("vault", "", map[string][]byte{"sops.vault-token": []byte(token + "\n"), "sops.vault-address": []byte(address)})
 	}
 	for _, c := range []struct {
 		name, engine string
-		keys         []Key
+		keys         []rutter.DecryptionKey
 		code         rutter.Code
 		asked        bool
 		want         string
 	}{
-		{name: "opened", engine: "transit", keys: []Key{secret("good-token", "https://other.example.com, "+srv.URL)}, asked: true},
-		{name: "a token for another server is not sent", engine: "transit", keys: []Key{secret("good-token", "https://vault.example.com")}, code: rutter.CodeForbidden, want: "is not for this server"},
+		{name: "opened", engine: "transit", keys: []rutter.DecryptionKey{secret("good-token", "https://other.example.com, "+srv.URL)}, asked: true},
+		{name: "a token for another server is not sent", engine: "transit", keys: []rutter.DecryptionKey{secret("good-token", "https://vault.example.com")}, code: rutter.CodeForbidden, want: "is not for this server"},
 		{name: "no token, though the environment has one", engine: "transit", code: rutter.CodeForbidden, want: "Vault " + srv.URL + "/v1/transit/keys/key"},
-		{name: "refused", engine: "transit", keys: []Key{secret(canary, srv.URL)}, code: rutter.CodeForbidden, asked: true, want: "Vault refused the token of Secret argocd/vault with 403"},
-		{name: "silent", engine: "slow", keys: []Key{secret("good-token", srv.URL)}, code: rutter.CodeUnavailable, asked: true, want: "Vault did not answer"},
+		{name: "refused", engine: "transit", keys: []rutter.DecryptionKey{secret(canary, srv.URL)}, code: rutter.CodeForbidden, asked: true, want: "Vault refused the token of Secret argocd/vault with 403"},
+		{name: "silent", engine: "slow", keys: []rutter.DecryptionKey{secret("good-token", srv.URL)}, code: rutter.CodeUnavailable, asked: true, want: "Vault did not answer"},
 	} {
 		asked = 0
 		d := New(Options{Timeout: 300 * time.Millisecond})
@@ -125,15 +125,15 @@ func TestAWS(t *testing.T) {
 		name, arn string
 		status    int
 		body      string
-		keys      []Key
+		keys      []rutter.DecryptionKey
 		code      rutter.Code
 		want      string
 	}{
-		{"opened", key, http.StatusOK, opened, []Key{good}, "", ""},
+		{"opened", key, http.StatusOK, opened, []rutter.DecryptionKey{good}, "", ""},
 		{"no credentials, though the environment has some", key, http.StatusOK, opened, nil, rutter.CodeForbidden, "AWS KMS " + key},
-		{"refused", key, http.StatusBadRequest, `{"__type": "AccessDeniedException", "message": "` + canary + `"}`, []Key{good}, rutter.CodeForbidden, "with AccessDeniedException"},
-		{"damaged", key, http.StatusBadRequest, `{"__type": "InvalidCiphertextException"}`, []Key{good}, rutter.CodeInvalid, "the sealed data key is damaged"},
-		{"a region that is none", "arn:aws:kms:evil.example.com/x:123456789012:key/abc", http.StatusOK, opened, []Key{good}, rutter.CodeInvalid, "damaged"},
+		{"refused", key, http.StatusBadRequest, `{"__type": "AccessDeniedException", "message": "` + canary + `"}`, []rutter.DecryptionKey{good}, rutter.CodeForbidden, "with AccessDeniedException"},
+		{"damaged", key, http.StatusBadRequest, `{"__type": "InvalidCiphertextException"}`, []rutter.DecryptionKey{good}, rutter.CodeInvalid, "the sealed data key is damaged"},
+		{"a region that is none", "arn:aws:kms:evil.example.com/x:123456789012:key/abc", http.StatusOK, opened, []rutter.DecryptionKey{good}, rutter.CodeInvalid, "damaged"},
 	} {
 		d := New(Options{HTTPClient: &http.Client{Transport: answers(func(r *http.Request) (int, string) {
 			if r.URL.Host != "kms.eu-central-1.amazonaws.com" || !strings.Contains(r.Header.Get("Authorization"), "AKIDGIVEN") {
@@ -167,7 +167,7 @@ func TestCloudForms(t *testing.T) {
 		"half a secret":           {"sops.azure-kv", "clientId: b\nclientSecret: c", false},
 		"a broken certificate":    {"sops.azure-kv", "tenantId: a\nclientId: b\nclientCertificate: c", false},
 	} {
-		err := New(Options{}).SetKeys([]Key{keySecret("cloud", "", map[string][]byte{c.key: []byte(c.value)})})
+		err := New(Options{}).SetKeys([]rutter.DecryptionKey{keySecret("cloud", "", map[string][]byte{c.key: []byte(c.value)})})
 		if (err == nil) != c.good {
 			t.Errorf("%s: %v", name, err)
 		}

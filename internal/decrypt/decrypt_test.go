@@ -35,12 +35,12 @@ stringData:
   list: [a, 2, true, 1.5]
 `
 
-func keySecret(name, project string, data map[string][]byte) Key {
-	return Key{Name: "argocd/" + name, Project: project, Data: data}
+func keySecret(name, project string, data map[string][]byte) rutter.DecryptionKey {
+	return rutter.DecryptionKey{Name: "argocd/" + name, Project: project, Data: data}
 }
 
 // newTest returns a Decrypter and what it logs.
-func newTest(t *testing.T, keys ...Key) (*Decrypter, *bytes.Buffer) {
+func newTest(t *testing.T, keys ...rutter.DecryptionKey) (*Decrypter, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	d := New(Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Timeout: 5 * time.Second})
@@ -71,7 +71,7 @@ func TestDecrypt(t *testing.T) {
 	private, recipient := ageKey(t)
 	_, stranger := ageKey(t)
 	pgpPrivate, pgpEntity := pgpKey(t, "")
-	both := []Key{keySecret("age", "", map[string][]byte{"a.agekey": private}), keySecret("pgp", "", map[string][]byte{"p.asc": pgpPrivate})}
+	both := []rutter.DecryptionKey{keySecret("age", "", map[string][]byte{"a.agekey": private}), keySecret("pgp", "", map[string][]byte{"p.asc": pgpPrivate})}
 	group := func(ks ...string) sops.KeyGroup {
 		var g sops.KeyGroup
 		for _, k := range ks {
@@ -224,7 +224,7 @@ func TestKeysChange(t *testing.T) {
 	if !opens("", oldFile) || opens("", newFile) {
 		t.Error("the first key")
 	}
-	set := func(keys ...Key) {
+	set := func(keys ...rutter.DecryptionKey) {
 		if err := d.SetKeys(keys); err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ func TestSetKeysErrors(t *testing.T) {
 	locked, entity := pgpKey(t, canary)
 	public := armored(t, "PGP PUBLIC KEY BLOCK", func(w *bytes.Buffer) error { return entity.Serialize(w) })
 	d := New(Options{})
-	err := d.SetKeys([]Key{
+	err := d.SetKeys([]rutter.DecryptionKey{
 		keySecret("good", "", map[string][]byte{"a.agekey": private, "project": []byte("")}),
 		keySecret("bad", "", map[string][]byte{
 			"README": []byte(canary), "broken.agekey": []byte("AGE-SECRET-KEY-1" + canary), "plugin.agekey": []byte("AGE-PLUGIN-YUBIKEY-" + canary),

@@ -46,17 +46,6 @@ type Options struct {
 	HTTPClient *http.Client
 }
 
-// Key is the data of one Secret that holds keys.
-type Key struct {
-	// Name is for messages: namespace/name of the Secret.
-	Name string
-	// Project is the only one that may use the keys; empty means all.
-	Project string
-	// Data is the Secret's, in the forms of Flux: *.agekey, *.asc, sops.vault-token
-	// (with sops.vault-address), sops.aws-kms, sops.gcp-kms and sops.azure-kv.
-	Data map[string][]byte
-}
-
 // Decrypter opens sealed files and objects with the keys that it was last
 // given. It is safe for concurrent use.
 type Decrypter struct {
@@ -85,7 +74,7 @@ func New(opts Options) *Decrypter {
 
 // SetKeys replaces all keys at once. Entries that cannot be used are named in
 // the error; the others serve from now on.
-func (d *Decrypter) SetKeys(keys []Key) error {
+func (d *Decrypter) SetKeys(keys []rutter.DecryptionKey) error {
 	ring := &keyring{generation: generation(keys)}
 	var problems []error
 	for _, k := range keys {
@@ -107,7 +96,7 @@ func (d *Decrypter) Generation() string { return d.keys.Load().generation }
 
 // generation is a short digest; the keys are long random values and cannot be
 // found from it.
-func generation(keys []Key) string {
+func generation(keys []rutter.DecryptionKey) string {
 	lines := make([]string, 0, len(keys))
 	for _, k := range keys {
 		h := sha256.New()

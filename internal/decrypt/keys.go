@@ -59,7 +59,7 @@ const (
 )
 
 // parseKey reads a Secret. The set holds what could be read, whatever the error says.
-func parseKey(k Key, hc httpClient) (*keySet, error) {
+func parseKey(k rutter.DecryptionKey, hc httpClient) (*keySet, error) {
 	set := &keySet{name: k.Name, project: k.Project}
 	var problems []error
 	for _, name := range slices.Sorted(maps.Keys(k.Data)) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/rutterhq/rutter"
 )
 
 // TestTool opens what sops 3.13.3 and gpg have sealed (testdata/tool), and
@@ -25,18 +27,18 @@ func TestTool(t *testing.T) {
 	for _, c := range []struct {
 		file, want string
 		format     format
-		keys       []Key
+		keys       []rutter.DecryptionKey
 	}{
-		{"secret.yaml", "secret.yaml.want", formatYAML, []Key{age}},
-		{"comment.yaml", "comment.yaml.want", formatYAML, []Key{age}},
-		{"both.yaml", "secret.yaml.want", formatYAML, []Key{age}},
-		{"both.yaml", "secret.yaml.want", formatYAML, []Key{pgp}},
-		{"regex.yaml", "secret.yaml.want", formatYAML, []Key{pgp}},
-		{"groups.yaml", "secret.yaml.want", formatYAML, []Key{pgp, age}},
-		{"app.env", "app.env.want", formatDotenv, []Key{age}},
-		{"app.ini", "app.ini.want", formatINI, []Key{age}},
-		{"app.json", "app.json.want", formatJSON, []Key{age}},
-		{"tls.bin", "tls.bin.want", formatBinary, []Key{age}},
+		{"secret.yaml", "secret.yaml.want", formatYAML, []rutter.DecryptionKey{age}},
+		{"comment.yaml", "comment.yaml.want", formatYAML, []rutter.DecryptionKey{age}},
+		{"both.yaml", "secret.yaml.want", formatYAML, []rutter.DecryptionKey{age}},
+		{"both.yaml", "secret.yaml.want", formatYAML, []rutter.DecryptionKey{pgp}},
+		{"regex.yaml", "secret.yaml.want", formatYAML, []rutter.DecryptionKey{pgp}},
+		{"groups.yaml", "secret.yaml.want", formatYAML, []rutter.DecryptionKey{pgp, age}},
+		{"app.env", "app.env.want", formatDotenv, []rutter.DecryptionKey{age}},
+		{"app.ini", "app.ini.want", formatINI, []rutter.DecryptionKey{age}},
+		{"app.json", "app.json.want", formatJSON, []rutter.DecryptionKey{age}},
+		{"tls.bin", "tls.bin.want", formatBinary, []rutter.DecryptionKey{age}},
 	} {
 		d, _ := newTest(t, c.keys...)
 		plain, sealed, err := d.Decrypt(t.Context(), "", c.file, read(c.file))

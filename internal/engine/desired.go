@@ -84,7 +84,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	for _, m := range all {
 		d.digests = append(d.digests, m.Digest)
 		for _, w := range m.Warnings {
-			d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondUnsupported, Message: w})
+			d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondRender, Message: w})
 		}
 	}
 	d.key = desiredKey(unit, d.digests)

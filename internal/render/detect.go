@@ -1,12 +1,14 @@
 package render
 
 import (
-	"fmt"
+	"context"
 	"path"
 	"reflect"
 	"strings"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/cue"
+	"github.com/rutterhq/rutter/internal/render/plugin"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
@@ -23,8 +25,8 @@ const (
 // that discovers itself, else by what lies in the path. Kustomize wins over
 // Helm, as it does in the reference (1.2). A tool that the operator has
 // disabled leaves a plain directory.
-func (r *Renderer) detect(repo *record.FS, j job) (tool, reason string, err error) {
-	tool, reason, err = r.chosen(repo, j)
+func (r *Renderer) detect(ctx context.Context, repo *record.FS, j *job) (tool, reason string, err error) {
+	tool, reason, err = r.chosen(ctx, repo, j)
 	switch {
 	case tool == toolHelm && j.settings.HelmDisabled:
 		return toolDirectory, "Helm is disabled (helm.enable)", err
@@ -34,15 +36,22 @@ func (r *Renderer) detect(repo *record.FS, j job) (tool, reason string, err erro
 	return tool, reason, err
 }
 
-func (r *Renderer) chosen(repo *record.FS, j job) (tool, reason string, err error) {
+func (r *Renderer) chosen(ctx context.Context, repo *record.FS, j *job) (tool, reason string, err error) {
 	switch explicit := blocks(j.source); {
 	case len(explicit) > 1:
 		return "", "", rutter.Errorf(rutter.CodeInvalid, "multiple application sources defined: %s: keep one of the blocks", strings.Join(explicit, ","))
+	case len(explicit) == 1 && explicit[0] == toolPlugin:
+		j.plugin, err = r.matchPlugin(ctx, repo, *j)
+		return toolPlugin, "the source asks for plugin " + j.plugin.FullName(), err
 	case len(explicit) == 1:
 		return explicit[0], "the source has a block for it", nil
 	}
-	if name, ok, err := r.discover(repo, j); err != nil || ok {
-		return toolPlugin, "plugin " + name + " discovers itself", err
+	if r.opts.Plugins != nil {
+		d, ok, err := r.opts.Plugins.Match(ctx, pluginInput(repo, *j))
+		if err != nil || ok {
+			j.plugin = d
+			return toolPlugin, "plugin " + d.FullName() + " discovers itself", err
+		}
 	}
 	for _, name := range []string{"kustomization.yaml", "kustomization.yml", "Kustomization"} {
 		if repo.IsFile(path.Join(j.path, name)) {
@@ -51,6 +60,9 @@ func (r *Renderer) chosen(repo *record.FS, j job) (tool, reason string, err erro
 	}
 	if repo.IsFile(path.Join(j.path, "Chart.yaml")) {
 		return toolHelm, "the path holds Chart.yaml", nil
+	}
+	if cue.Detect(repo, j.path) {
+		return toolCue, "the path holds a CUE package and no manifests", nil
 	}
 	return toolDirectory, "the path holds neither a kustomization nor a chart", repo.Err()
 }
@@ -80,14 +92,11 @@ func blocks(src rutter.Source) []string {
 // cueName is the plugin name that means the built-in tool.
 const cueName = "cue"
 
-// discover asks the plugins whether one of them is made for the path.
-func (r *Renderer) discover(_ *record.FS, _ job) (name string, ok bool, err error) {
-	return "", false, nil
-}
-
-func noPlugin(name string) error {
-	if name == "" {
-		return rutter.Errorf(rutter.CodeInvalid, "plugin: no plugin discovers itself in the path: name one in plugin.name")
+// matchPlugin finds the plugin of a source that asks for one.
+func (r *Renderer) matchPlugin(ctx context.Context, repo *record.FS, j job) (plugin.Definition, error) {
+	if r.opts.Plugins == nil {
+		return plugin.Definition{}, rutter.Errorf(rutter.CodeInvalid, "plugin: there is no plugin %q: the operator lists plugins in the folder of --plugins", j.source.Plugin.Name)
 	}
-	return rutter.Errorf(rutter.CodeInvalid, "plugin.name: %s", fmt.Sprintf("there is no plugin %q: the operator lists them in the folder of --plugins", name))
+	d, _, err := r.opts.Plugins.Match(ctx, pluginInput(repo, j))
+	return d, err //nolint:wrapcheck // it names the plugin
 }

@@ -120,7 +120,7 @@ func TestMissingKeyIsNoFailureOfTheInput(t *testing.T) {
 func TestEnvelopeIsNeverApplied(t *testing.T) {
 	sealed := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {p: 'ENC[AES256_GCM,data:xx,type:str]'}\n"
 	files := map[string]string{
-		"app/secret.yaml": sealed + "sops: {mac: 'x', version: 3.9.0}\n",
+		"app/secret.yaml":  sealed + "sops: {mac: 'x', version: 3.9.0}\n",
 		"bare/secret.yaml": sealed,
 		"chart/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n", "chart/templates/s.yaml": sealed,
 	}

@@ -55,6 +55,8 @@ func (r *Renderer) key(j job) string {
 		parts = append(parts, j.settings.Kustomize[j.version()])
 	case toolDirectory:
 		parts = append(parts, j.settings.JsonnetDisabled)
+	case toolPlugin:
+		parts = append(parts, r.opts.Plugins.Fingerprint(j.plugin))
 	}
 	text, err := json.Marshal(parts)
 	if err != nil {

@@ -1,12 +1,14 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"path"
 	"strings"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/buildenv"
+	"github.com/rutterhq/rutter/internal/render/plugin"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
@@ -19,13 +21,14 @@ type job struct {
 	settings rutter.RenderSettings
 	req      rutter.RenderRequest
 	refs     refs
+	plugin   plugin.Definition // of toolPlugin
 	env      *buildenv.Env
 	key      string
 	look     []rutter.Input // what deciding looked at
 }
 
 // prepare decides what is rendered by which tool.
-func (r *Renderer) prepare(repo *record.FS, req rutter.RenderRequest) (job, error) {
+func (r *Renderer) prepare(ctx context.Context, repo *record.FS, req rutter.RenderRequest) (job, error) {
 	j := job{source: req.Source, req: req, refs: newRefs(req.Refs), env: r.environment(req), settings: *r.settings.Load()}
 	var err error
 	if len(req.Source.Unsupported) > 0 {
@@ -37,7 +40,7 @@ func (r *Renderer) prepare(repo *record.FS, req rutter.RenderRequest) (job, erro
 	if j.source, err = override(repo, j.path, req.Instance, j.source); err != nil {
 		return j, err
 	}
-	if j.tool, j.reason, err = r.detect(repo, j); err != nil {
+	if j.tool, j.reason, err = r.detect(ctx, repo, &j); err != nil {
 		return j, err
 	}
 	j.look = repo.Inputs()

@@ -19,7 +19,9 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/helm"
+	"github.com/rutterhq/rutter/internal/render/isolate"
 	"github.com/rutterhq/rutter/internal/render/kustomize"
+	"github.com/rutterhq/rutter/internal/render/plugin"
 	"github.com/rutterhq/rutter/internal/render/record"
 	"github.com/rutterhq/rutter/internal/render/store"
 )
@@ -34,6 +36,12 @@ type Options struct {
 	Sources rutter.Sources
 	// Decrypter opens what SOPS has sealed; nil means that it stays an error.
 	Decrypter rutter.Decrypter
+
+	// Plugins render what the built-in tools do not; nil means that there are none.
+	Plugins *plugin.Renderer
+	// Isolated evaluates Jsonnet and CUE in children; nil evaluates in this process,
+	// where a hostile program cannot be stopped. See MaybeChild.
+	Isolated *isolate.Pool
 
 	// Timeout ends one render; default 60 s.
 	Timeout time.Duration
@@ -131,7 +139,7 @@ func (r *Renderer) Stats() Stats { return Stats{Runs: r.runs.Load(), Hits: r.hit
 
 // Render implements rutter.Renderer.
 func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter.RenderResult, error) {
-	job, err := r.prepare(record.New(ctx, req.Snapshot, r.reach(req)), req)
+	job, err := r.prepare(ctx, record.New(ctx, req.Snapshot, r.reach(req)), req)
 	if err != nil {
 		return rutter.RenderResult{}, err
 	}

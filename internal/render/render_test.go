@@ -126,11 +126,11 @@ func TestRefusals(t *testing.T) {
 		code   rutter.Code
 		says   []string
 	}{
-		"no such path":      {func(q *rutter.RenderRequest) { q.Source.Path = "nowhere" }, rutter.CodeNotFound, []string{"nowhere", "app path does not exist"}},
-		"a file as path":    {func(q *rutter.RenderRequest) { q.Source.Path = "README.md" }, rutter.CodeInvalid, []string{"not a directory"}},
-		"absolute path":     {func(q *rutter.RenderRequest) { q.Source.Path = "/etc" }, rutter.CodeInvalid, []string{"relative"}},
-		"escaping path":     {func(q *rutter.RenderRequest) { q.Source.Path = "../other" }, rutter.CodeInvalid, []string{"leaves the repository"}},
-		"not acted on": {func(q *rutter.RenderRequest) { q.Source.Unsupported = []string{"spec.source.x"} }, rutter.CodeUnsupported, []string{"spec.source.x"}},
+		"no such path":   {func(q *rutter.RenderRequest) { q.Source.Path = "nowhere" }, rutter.CodeNotFound, []string{"nowhere", "app path does not exist"}},
+		"a file as path": {func(q *rutter.RenderRequest) { q.Source.Path = "README.md" }, rutter.CodeInvalid, []string{"not a directory"}},
+		"absolute path":  {func(q *rutter.RenderRequest) { q.Source.Path = "/etc" }, rutter.CodeInvalid, []string{"relative"}},
+		"escaping path":  {func(q *rutter.RenderRequest) { q.Source.Path = "../other" }, rutter.CodeInvalid, []string{"leaves the repository"}},
+		"not acted on":   {func(q *rutter.RenderRequest) { q.Source.Unsupported = []string{"spec.source.x"} }, rutter.CodeUnsupported, []string{"spec.source.x"}},
 		"no such plugin": {func(q *rutter.RenderRequest) { q.Source.Plugin = &rutter.PluginOptions{Name: "kapitan"} }, rutter.CodeInvalid, []string{"kapitan"}},
 		"two blocks": {func(q *rutter.RenderRequest) {
 			q.Source.Helm = &rutter.HelmOptions{ReleaseName: "x"}

@@ -2,19 +2,25 @@ package render
 
 import (
 	"context"
+	"io/fs"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/cue"
 	"github.com/rutterhq/rutter/internal/render/directory"
 	"github.com/rutterhq/rutter/internal/render/helm"
+	"github.com/rutterhq/rutter/internal/render/kustomize"
+	"github.com/rutterhq/rutter/internal/render/plugin"
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
-func (r *Renderer) runKustomize(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	var opts rutter.KustomizeOptions
+func (r *Renderer) runKustomize(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
+	in := kustomize.Input{Repo: repo, Path: j.path, Build: j.settings.Kustomize[j.version()], Env: j.env, Project: j.req.Project,
+		KubeVersion: j.req.KubeVersion, APIVersions: j.req.APIVersions,
+		Inflate: func(ctx context.Context, c kustomize.Chart) ([]rutter.Object, error) { return r.inflate(ctx, j, c) }}
 	if j.source.Kustomize != nil {
-		opts = *j.source.Kustomize
+		in.Options = *j.source.Kustomize
 	}
-	return r.kustomize.Render(repo, j.path, opts, j.env)
+	return r.kustomize.Render(ctx, in)
 }
 
 func (r *Renderer) runHelm(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
@@ -24,8 +30,8 @@ func (r *Renderer) runHelm(ctx context.Context, repo *record.FS, j job) ([]rutte
 
 // helmInput is what Helm is given.
 func (r *Renderer) helmInput(repo *record.FS, j job) helm.Input {
-	in := helm.Input{Repo: repo, Path: j.path, Env: j.env, AppName: j.req.AppName, Namespace: j.req.Namespace,
-		KubeVersion: j.req.KubeVersion, APIVersions: j.req.APIVersions, Refs: map[string]*record.FS{}}
+	in := helm.Input{Repo: repo, Path: j.path, Env: j.env, Project: j.req.Project, AppName: j.req.AppName, Namespace: j.req.Namespace,
+		KubeVersion: j.req.KubeVersion, APIVersions: j.req.APIVersions, ValuesFileSchemes: j.settings.ValuesFileSchemes, Refs: map[string]*record.FS{}}
 	if j.source.Helm != nil {
 		in.Options = *j.source.Helm
 	}
@@ -36,17 +42,30 @@ func (r *Renderer) helmInput(repo *record.FS, j job) helm.Input {
 }
 
 func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(r.opts.MaxDirectoryBytes, 0), JsonnetDisabled: j.settings.JsonnetDisabled}
+	limit := r.opts.MaxDirectoryBytes
+	if j.settings.MaxDirectoryBytes != 0 {
+		limit = j.settings.MaxDirectoryBytes
+	}
+	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(limit, 0), JsonnetDisabled: j.settings.JsonnetDisabled, Pool: r.opts.Isolated}
 	if j.source.Directory != nil {
 		in.Options = *j.source.Directory
 	}
 	return directory.Render(in)
 }
 
-func (r *Renderer) runPlugin(_ context.Context, _ *record.FS, j job) ([]rutter.Object, []string, error) {
-	return nil, nil, noPlugin(j.source.Plugin.Name)
+func (r *Renderer) runPlugin(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
+	return r.opts.Plugins.Render(ctx, j.plugin, pluginInput(repo, j))
 }
 
-func (r *Renderer) runCue(context.Context, *record.FS, job) ([]rutter.Object, []string, error) {
-	return nil, nil, noPlugin(cueName)
+func pluginInput(repo *record.FS, j job) plugin.Input {
+	links, _ := j.req.Snapshot.(fs.ReadLinkFS)
+	return plugin.Input{Repo: repo, Links: links, Path: j.path, Options: j.source.Plugin, Env: j.env, KubeVersion: j.req.KubeVersion, APIVersions: j.req.APIVersions}
+}
+
+func (r *Renderer) runCue(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
+	in := cue.Input{Repo: repo, Path: j.path, Env: j.env, Pool: r.opts.Isolated}
+	if j.source.Plugin != nil {
+		in.Options = *j.source.Plugin
+	}
+	return cue.Render(in)
 }

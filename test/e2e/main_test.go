@@ -20,6 +20,8 @@ import (
 	"github.com/rutterhq/rutter/internal/daemon"
 	"github.com/rutterhq/rutter/internal/gitserver"
 	"github.com/rutterhq/rutter/internal/local"
+	"github.com/rutterhq/rutter/internal/render"
+	"github.com/rutterhq/rutter/internal/sandbox"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -30,6 +32,8 @@ const controlNamespace = "argocd"
 // TestMain runs the tests, or, where the environment says so, is the
 // controller that a test kills.
 func TestMain(m *testing.M) {
+	sandbox.MaybeChild()
+	render.MaybeChild()
 	if os.Getenv(envKubeconfig) != "" {
 		os.Exit(controllerProcess())
 	}
@@ -133,7 +137,7 @@ func (w *world) startController(ctx context.Context) error {
 	bound := make(chan string, 1)
 	cfg := daemon.Config{
 		REST: w.hub.rest, Namespace: controlNamespace, DataDir: filepath.Join(w.dir, "data"),
-		Poll: pollEvery, Jitter: time.Second, AllowUnsigned: true,
+		Poll: pollEvery, Jitter: time.Second, AllowUnsigned: true, Submodules: true,
 		Logger:    slog.New(slog.NewTextHandler(logs, nil)),
 		Listening: func(addr string) { bound <- addr },
 	}

@@ -19,11 +19,6 @@ import (
 	"github.com/rutterhq/rutter/internal/policy"
 )
 
-const (
-	knownHostsMap = "argocd-ssh-known-hosts-cm"
-	tlsCertsMap   = "argocd-tls-certs-cm"
-)
-
 // setupRepositories gathers all repository Secrets and trust ConfigMaps into
 // one set whenever one of them changes.
 func (c *Controllers) setupRepositories(mgr ctrl.Manager) error {
@@ -31,7 +26,7 @@ func (c *Controllers) setupRepositories(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: c.opts.Namespace, Name: "repositories"}}}
 	})
 	trust := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == knownHostsMap || o.GetName() == tlsCertsMap)
+		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == argo.KnownHostsMapName || o.GetName() == argo.TLSCertsMapName)
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("repository").
 		Watches(&corev1.Secret{}, one, builder.WithPredicates(c.secretsOf("repository", "repo-creds"))).
@@ -61,7 +56,7 @@ func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Req
 		creds = append(creds, cred)
 	}
 	var known, certs corev1.ConfigMap
-	for name, into := range map[string]*corev1.ConfigMap{knownHostsMap: &known, tlsCertsMap: &certs} {
+	for name, into := range map[string]*corev1.ConfigMap{argo.KnownHostsMapName: &known, argo.TLSCertsMapName: &certs} {
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.opts.Namespace, Name: name}, into)
 		if client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("read ConfigMap %s: %w", name, err)

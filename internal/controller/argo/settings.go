@@ -23,9 +23,10 @@ type RenderSettings interface {
 	Set(s rutter.RenderSettings)
 }
 
-// DecryptionKeys takes the keys that open files sealed by SOPS, all at once.
+// DecryptionKeys takes the keys that open files sealed by SOPS, all at once. The
+// error names those that cannot be used; the others serve.
 type DecryptionKeys interface {
-	SetKeys(keys []rutter.DecryptionKey)
+	SetKeys(keys []rutter.DecryptionKey) error
 }
 
 // setupSettings follows argocd-cm, argocd-cmd-params-cm and the Secrets with
@@ -58,8 +59,7 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 	}
 	var keys []rutter.DecryptionKey
 	for i := range secrets.Items {
-		s := &secrets.Items[i]
-		keys = append(keys, rutter.DecryptionKey{Name: s.Name, Project: string(s.Data["project"]), Data: s.Data})
+		keys = append(keys, argo.ParseDecryptionKey(&secrets.Items[i]))
 	}
 	settings, problems := argo.ParseSettings(&cm, &params)
 	for _, p := range problems {
@@ -74,7 +74,9 @@ func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutte
 	defer c.settingsMu.Unlock()
 	if !reflect.DeepEqual(keys, c.keys) {
 		c.keys = keys
-		c.opts.Keys.SetKeys(keys)
+		if err := c.opts.Keys.SetKeys(keys); err != nil {
+			c.opts.Logger.Warn("decryption keys cannot be used", "err", err)
+		}
 		c.opts.Engine.RetryFailed()
 	}
 	if c.settings == nil || !reflect.DeepEqual(settings, *c.settings) {

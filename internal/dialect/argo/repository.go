@@ -1,6 +1,7 @@
 package argo
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,4 +103,11 @@ func number[T int | int64](s *corev1.Secret, key string) (T, error) {
 		return 0, secretError(s, rutter.CodeInvalid, "key %s must be a number that is not negative", key)
 	}
 	return T(n), nil
+}
+
+// ParseDecryptionKey reads a Secret with keys that open files sealed by SOPS.
+func ParseDecryptionKey(s *corev1.Secret) rutter.DecryptionKey {
+	keys := maps.Clone(s.Data)
+	delete(keys, "project")
+	return rutter.DecryptionKey{Name: s.Namespace + "/" + s.Name, Project: data(s, "project"), Data: keys}
 }

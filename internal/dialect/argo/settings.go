@@ -15,6 +15,9 @@ import (
 const (
 	ConfigMapName = "argocd-cm"
 	ParamsMapName = "argocd-cmd-params-cm"
+	// KnownHostsMapName and TLSCertsMapName are what the operator trusts.
+	KnownHostsMapName = "argocd-ssh-known-hosts-cm"
+	TLSCertsMapName   = "argocd-tls-certs-cm"
 )
 
 // ParseSettings reads what an operator sets for all renders from argocd-cm and

@@ -221,13 +221,13 @@ func run(fsys *snapshotFS, dir string, reorder krusty.ReorderOption) (resmap.Res
 	return res, nil
 }
 
-// runRoot builds the root. Its objects come by kind, which is what the program
-// does when nobody says otherwise, with Build.LegacyOrder and without; Flux keeps
-// the order of the kustomization.
+// runRoot builds the root. Its objects come by kind where the kustomization says
+// nothing of their order, which is what the program does with Build.LegacyOrder
+// and without; Flux keeps the order of the kustomization.
 func runRoot(fsys *snapshotFS) (resmap.ResMap, error) {
-	reorder := krusty.ReorderOptionNone
-	if fsys.in.Flux == nil && fsys.root.k.SortOptions == nil {
-		reorder = krusty.ReorderOptionLegacy
+	reorder := krusty.ReorderOptionUnspecified
+	if fsys.in.Flux != nil && fsys.root.k.SortOptions == nil {
+		reorder = krusty.ReorderOptionNone
 	}
 	return run(fsys, path.Dir(fsys.rootFile()), reorder)
 }

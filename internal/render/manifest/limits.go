@@ -13,8 +13,8 @@ const (
 	// maxDepth is how deep values lie in one another.
 	maxDepth = 500
 	// maxNodes bounds keys and values of one document, and so the memory that
-	// parsing it takes.
-	maxNodes = 2_000_000
+	// parsing it takes: up to 400 bytes each.
+	maxNodes = 1_000_000
 	// minExpansion is how large any document may become through its aliases;
 	// larger ones may grow to maxGrowth times their size.
 	minExpansion = 8 << 20
@@ -35,18 +35,19 @@ func isLimit(err error) bool {
 }
 
 // checkText refuses a document that could hold more values than one may have,
-// before the parser spends a hundred bytes on each.
+// before the parser spends its memory on them. Between two values there is one
+// of a few characters; in texts there may be more of them, but an object of
+// that size is not accepted anywhere.
 func checkText(data []byte) error {
-	const rough = 4 * maxNodes
-	if len(data) < rough {
+	if len(data) < maxNodes {
 		return nil
 	}
 	n := 1
 	for _, c := range []byte{',', ':', '\n', '[', '{'} {
 		n += bytes.Count(data, []byte{c})
 	}
-	if n > rough {
-		return limitf("the document has more than %d values: split it into several", maxNodes)
+	if n > maxNodes {
+		return limitf("the document holds more than %d values: split it into several", maxNodes)
 	}
 	return nil
 }

@@ -175,3 +175,5 @@ func resolve(ctx context.Context, f *Fetcher, url, revision string) (string, err
 
 // quiet drops what a server of a test complains of: that is what is tested.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+func repoOf(o *origin) rutter.Repo { return rutter.Repo{URL: o.url()} }

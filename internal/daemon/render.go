@@ -1,0 +1,205 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/cluster"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/policy"
+)
+
+// RenderConfig is what RenderApp needs.
+type RenderConfig struct {
+	App *v1alpha1.Application
+	// Local stands folders in for repositories; Offline fetches nothing else.
+	Local   Local
+	Offline bool
+	// KubeVersion and APIVersions are what charts see, unless Cluster names a
+	// registered member, by name or server.
+	KubeVersion string
+	APIVersions []string
+	// REST reaches the control plane, for credentials, keys, settings and
+	// projects; nil means that there is none.
+	REST      *rest.Config
+	Namespace string
+	Cluster   string
+	// Plugins is a folder of ConfigManagementPlugin files, PluginTools are folders
+	// with programs for them.
+	Plugins     string
+	PluginTools []string
+	// Explain asks for explanations.
+	Explain bool
+	Logger  *slog.Logger
+}
+
+// RenderApp renders an Application's sources as the controller does, with a
+// control plane or without. The explanations are one a source, where asked for.
+func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, []rutter.Explanation, error) {
+	tmp, err := os.MkdirTemp("", "rutter-render-")
+	if err != nil {
+		return rutter.Manifests{}, nil, fmt.Errorf("make a folder for what is fetched: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	r := &appRender{cfg: cfg, projects: func(string) (*v1alpha1.AppProject, bool) { return nil, false }}
+	if cfg.Logger == nil {
+		r.cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if err := r.open(ctx, tmp); err != nil {
+		return rutter.Manifests{}, nil, err
+	}
+	defer r.rendering.Close() // it is thrown away
+	return r.render(ctx)
+}
+
+// appRender is one call of RenderApp.
+type appRender struct {
+	cfg       RenderConfig
+	rendering *rendering
+	sources   rutter.Sources
+	projects  argo.Projects
+}
+
+func (r *appRender) open(ctx context.Context, dir string) error {
+	rc := renderingConfig{plugins: r.cfg.Plugins, pluginTools: r.cfg.PluginTools, sourceConfig: sourceConfig{dir: dir, submodules: true, logger: r.cfg.Logger},
+		fetch: func(s rutter.Sources) rutter.Sources {
+			if r.cfg.Offline {
+				return r.cfg.Local
+			}
+			return localFirst{r.cfg.Local, s}
+		}}
+	var err error
+	if r.rendering, r.sources, err = openRendering(rc); err != nil {
+		return err
+	}
+	if r.cfg.REST == nil {
+		return nil
+	}
+	c, err := NewClient(r.cfg.REST)
+	if err != nil {
+		return err
+	}
+	if err := r.rendering.declare(ctx, c, r.cfg.Namespace, r.cfg.Logger); err != nil {
+		return err
+	}
+	r.projects = func(name string) (*v1alpha1.AppProject, bool) {
+		var p v1alpha1.AppProject
+		err := c.Get(ctx, client.ObjectKey{Namespace: r.cfg.Namespace, Name: name}, &p)
+		return &p, err == nil
+	}
+	return r.capabilities(ctx, c)
+}
+
+// capabilities asks the cluster that was named what it serves.
+func (r *appRender) capabilities(ctx context.Context, c client.Client) error {
+	if r.cfg.Cluster == "" {
+		return nil
+	}
+	members := cluster.New(cluster.Options{Logger: r.cfg.Logger, Sink: &lateSink{}})
+	defer members.Close()
+	if err := errors.Join(members.SetLocal(r.cfg.REST), declareClusters(ctx, c, r.cfg.Namespace, members)); err != nil {
+		return err
+	}
+	target := rutter.Target{Name: r.cfg.Cluster}
+	if strings.Contains(r.cfg.Cluster, "://") {
+		target = rutter.Target{Server: r.cfg.Cluster}
+	}
+	member, err := members.Lookup(target)
+	if err != nil {
+		return fmt.Errorf("find cluster %q: %w", r.cfg.Cluster, err)
+	}
+	if r.cfg.KubeVersion, r.cfg.APIVersions, err = member.Version(ctx); err != nil {
+		return fmt.Errorf("ask cluster %q for its version: %w", r.cfg.Cluster, err)
+	}
+	return nil
+}
+
+func (r *appRender) render(ctx context.Context) (rutter.Manifests, []rutter.Explanation, error) {
+	var out rutter.Manifests
+	namespace := r.cfg.Namespace
+	if namespace == "" || r.cfg.REST == nil {
+		namespace = r.cfg.App.Namespace
+	}
+	projects := r.projects
+	if r.cfg.REST == nil {
+		projects = nil // there are none to ask
+	}
+	unit, conditions := argo.ToUnit(r.cfg.App, argo.Config{Namespace: namespace}, projects)
+	for _, c := range conditions {
+		out.Warnings = append(out.Warnings, c.Message)
+	}
+	if len(unit.Sources) == 0 {
+		return out, nil, unit.Problem
+	}
+	requests, err := r.requests(ctx, unit)
+	if err != nil {
+		return out, nil, err
+	}
+	var explanations []rutter.Explanation
+	for i, s := range unit.Sources {
+		if s.OnlyRef() {
+			continue
+		}
+		res, err := r.rendering.renderer.Render(ctx, requests[i])
+		if err != nil {
+			return out, nil, err //nolint:wrapcheck // it names the place
+		}
+		out.Objects = append(out.Objects, res.Objects...)
+		out.Warnings = append(out.Warnings, res.Warnings...)
+		if !r.cfg.Explain {
+			continue
+		}
+		e, err := r.rendering.renderer.Explain(ctx, requests[i], res.Manifests)
+		if err != nil {
+			return out, nil, err //nolint:wrapcheck // it names the place
+		}
+		e.Source = "spec.source"
+		if len(unit.Sources) > 1 {
+			e.Source = fmt.Sprintf("spec.sources[%d]", i)
+		}
+		explanations = append(explanations, e)
+	}
+	return out, explanations, nil
+}
+
+// requests resolves all sources, those of one repository and revision once.
+func (r *appRender) requests(ctx context.Context, unit rutter.Unit) ([]rutter.RenderRequest, error) {
+	snaps, seen, refs := make([]rutter.Snapshot, len(unit.Sources)), map[rutter.Repo]rutter.Snapshot{}, map[string]rutter.Snapshot{}
+	for i, s := range unit.Sources {
+		repo := s.Repo(unit.Project)
+		if snaps[i] = seen[repo]; snaps[i] == nil {
+			var err error
+			if snaps[i], err = r.sources.Snapshot(ctx, repo, rutter.ResolveOptions{}); err != nil {
+				return nil, err //nolint:wrapcheck // it names the repository
+			}
+			seen[repo] = snaps[i]
+		}
+		if s.Ref != "" {
+			refs[s.Ref] = snaps[i]
+		}
+	}
+	out := make([]rutter.RenderRequest, len(unit.Sources))
+	for i, s := range unit.Sources {
+		out[i] = rutter.RenderRequest{Source: s, Snapshot: snaps[i], Refs: refs, AppName: unit.ID.Name, Instance: unit.Instance,
+			Project: unit.Project, Namespace: unit.Target.Namespace, KubeVersion: strings.TrimSpace(r.cfg.KubeVersion), APIVersions: r.cfg.APIVersions,
+			Permit: func(repo rutter.Repo) error { return r.permit(unit.Project, repo) }}
+	}
+	return out, nil
+}
+
+func (r *appRender) permit(project string, repo rutter.Repo) error {
+	p, ok := r.projects(project)
+	if !ok {
+		return nil // without a control plane there is no rule; with one, the unit says that its project is missing
+	}
+	return policy.CheckSource(p, repo.URL) //nolint:wrapcheck // it says which rule
+}

@@ -24,7 +24,7 @@ app.kubernetes.io/name: {{ include "web.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}`,
-		"chart/values.schema.json": `{"type":"object","properties":{"replicas":{"type":"integer"},"image":{"type":"object"}}}`,
+		"chart/values.schema.json":   `{"type":"object","properties":{"replicas":{"type":"integer"},"image":{"type":"object"}}}`,
 		"chart/charts/db/Chart.yaml": "apiVersion: v2\nname: db\nversion: 1.0.0\n", "chart/charts/db/values.yaml": "size: 1Gi\n",
 		"chart/charts/db/templates/pvc.yaml": "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: {{ .Release.Name }}-db}\nspec: {resources: {requests: {storage: {{ .Values.size }}}}}\n",
 	}

@@ -81,8 +81,8 @@ parameters: [{name: image.tag, value: parameter}]
 		"valueFiles: [one.yaml, two.yaml]\n" + above: "parameter",
 		"valueFiles: [one.yaml, two.yaml]\n":         "two",
 		"valueFiles: [two.yaml, one.yaml]\n":         "one",
-		"{}": "chart",
-		"valueFiles: [one.yaml]\nvalues: 'image: {tag: text}'\n": "text",
+		"{}":                                         "chart",
+		"valueFiles: [one.yaml]\nvalues: 'image: {tag: text}'\n":                                                                "text",
 		strings.ReplaceAll("valueFiles: [two.yaml, one.yaml]\n"+above, "parameters: [{name: image.tag, value: parameter}]", ""): "object",
 	}
 	for o, tag := range results {
@@ -111,8 +111,8 @@ func TestTrace(t *testing.T) {
 		"values.yaml":                "store:\n  size: 2Gi\nnope: {enabled: false}\n",
 		"charts/db/Chart.yaml":       "apiVersion: v2\nname: db\nversion: 1.0.0\n",
 		"charts/db/values.yaml":      "size: 1Gi\nlimits:\n  cpu: 1\n  memory: 1Gi\ngive:\n  a: 1\n",
-		"charts/nope/Chart.yaml":      "apiVersion: v2\nname: nope\nversion: 1.0.0\n",
-		"charts/nope/values.yaml":     "x: 1\n",
+		"charts/nope/Chart.yaml":     "apiVersion: v2\nname: nope\nversion: 1.0.0\n",
+		"charts/nope/values.yaml":    "x: 1\n",
 		"charts/db/templates/x.yaml": "",
 	}
 	tests := map[string]struct {

@@ -22,9 +22,11 @@ type token struct {
 // tokens are a path into a tree of values.
 type tokens []token
 
-func (t tokens) copy() tokens          { return slices.Clone(t) }
-func (t tokens) key(k string) tokens   { return append(t.copy(), token{name: k}) }
-func (t tokens) index(i int) tokens    { return append(t.copy(), token{name: strconv.Itoa(i), list: true}) }
+func (t tokens) copy() tokens        { return slices.Clone(t) }
+func (t tokens) key(k string) tokens { return append(t.copy(), token{name: k}) }
+func (t tokens) index(i int) tokens {
+	return append(t.copy(), token{name: strconv.Itoa(i), list: true})
+}
 func (t tokens) under(top tokens) bool { return len(t) >= len(top) && slices.Equal(t[:len(top)], top) }
 
 // String writes the path as a parameter would name it.

@@ -7,12 +7,12 @@ package directory
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
-
-	"github.com/gobwas/glob"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/buildenv"
@@ -59,29 +59,11 @@ func Render(in Input) ([]rutter.Object, []string, error) {
 
 type renderer struct {
 	in               Input
-	include, exclude glob.Glob
+	include, exclude *regexp.Regexp
 	size             int64
 
 	objects  []rutter.Object
 	warnings []string
-}
-
-// maxPattern bounds a pattern: what one of a few hundred alternatives compiles
-// to is small, and nobody writes more by hand.
-const maxPattern = 4096
-
-func pattern(field, text string) (glob.Glob, error) {
-	if text == "" {
-		return nil, nil //nolint:nilnil // no pattern
-	}
-	if len(text) > maxPattern {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "directory.%s is longer than %d characters: name folders instead of files", field, maxPattern)
-	}
-	g, err := glob.Compile(text)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "directory.%s: %q is not a pattern: %w", field, text, err)
-	}
-	return g, nil
 }
 
 // folder renders one folder; rel is relative to the source's path.
@@ -92,6 +74,9 @@ func (r *renderer) folder(rel string) error {
 		return fmt.Errorf("list %s: %w", full, err)
 	}
 	for _, e := range entries {
+		if ctx := r.in.Repo.Context(); ctx.Err() != nil {
+			return context.Cause(ctx) //nolint:wrapcheck // the renderer says what took too long
+		}
 		name := path.Join(rel, e.Name())
 		switch {
 		case e.IsDir():
@@ -122,10 +107,10 @@ func (r *renderer) wanted(rel string) bool {
 			return false
 		}
 	}
-	if r.exclude != nil && r.exclude.Match(rel) {
+	if r.exclude != nil && r.exclude.MatchString(rel) {
 		return false
 	}
-	return r.include == nil || r.include.Match(rel)
+	return r.include == nil || r.include.MatchString(rel)
 }
 
 // regular follows symbolic links to files; a link that leads nowhere, or out

@@ -193,8 +193,8 @@ func TestHelmfileSeed(t *testing.T) {
 	}
 	for name, opts := range map[string]rutter.PluginOptions{
 		`required env var "CLUSTER_NAME" is not set`: {Parameters: []rutter.PluginParameter{text("environment", "production")}},
-		`environment "qa" is not defined`:            {Env: set("CLUSTER_NAME", "us-east-prod"), Parameters: []rutter.PluginParameter{text("environment", "qa")}},
-		"eu-west.yaml":                               {Env: set("CLUSTER_NAME", "eu-west"), Parameters: []rutter.PluginParameter{text("environment", "production")}},
+		"environment(qa)": {Env: set("CLUSTER_NAME", "us-east-prod"), Parameters: []rutter.PluginParameter{text("environment", "qa")}},
+		"eu-west.yaml":    {Env: set("CLUSTER_NAME", "eu-west"), Parameters: []rutter.PluginParameter{text("environment", "production")}},
 	} {
 		_, err := helmfile(t, repo, opts)
 		if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "plugin helmfile: generate (sh): exit code") || !strings.Contains(err.Error(), name) {
@@ -211,13 +211,8 @@ func TestHelmfile(t *testing.T) {
 		err  string
 	}{
 		"a template, the application's namespace": {dir: "gotmpl", want: []string{"ConfigMap team-a/back-nobody", "ConfigMap team-a/front-nobody"}},
-		"selectors": {dir: "gotmpl", opts: rutter.PluginOptions{Parameters: []rutter.PluginParameter{{Name: "selectors", Array: []string{"tier=front"}}}}, want: []string{"ConfigMap team-a/front-nobody"}},
-		"two of them": {
-			dir: "gotmpl", opts: rutter.PluginOptions{Parameters: []rutter.PluginParameter{{Name: "selectors", Array: []string{"tier=front", "tier=back"}}}},
-			want: []string{"ConfigMap team-a/back-nobody", "ConfigMap team-a/front-nobody"},
-		},
-		"values": {
-			dir: "gotmpl", opts: rutter.PluginOptions{Parameters: []rutter.PluginParameter{{Name: "values", Array: []string{"team.yaml"}}}},
+		"values and selectors": {
+			dir: "gotmpl", opts: rutter.PluginOptions{Parameters: []rutter.PluginParameter{{Name: "values", Array: []string{"team.yaml"}}, {Name: "selectors", Array: []string{"tier=front", "tier=back"}}}},
 			want: []string{"ConfigMap team-a/back-blue", "ConfigMap team-a/front-blue"},
 		},
 		"many files":  {dir: "many", want: []string{"ConfigMap one/first", "ConfigMap team-a/second"}},
@@ -226,8 +221,7 @@ func TestHelmfile(t *testing.T) {
 			dir: "seed", opts: rutter.PluginOptions{Name: "helmfile", Env: set("CLUSTER_NAME", "us-east-prod"), Parameters: []rutter.PluginParameter{text("environment", "staging"), text("include-crds", "false")}},
 			want: []string{"Deployment production/api-server"},
 		},
-		"a chart elsewhere":  {dir: "remote", err: "plugin helmfile: generate (sh): exit code"},
-		"fetching it anyway": {dir: "remote", opts: rutter.PluginOptions{Parameters: []rutter.PluginParameter{text("deps", "true")}}, err: "plugin helmfile: generate (sh): exit code"},
+		"a chart elsewhere": {dir: "remote", err: "plugin helmfile: generate (sh): exit code"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objs, err := helmfile(t, files(t, tc.dir), tc.opts)

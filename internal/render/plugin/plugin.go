@@ -182,10 +182,12 @@ func (u *run) must(ctx context.Context, step string, c Command) ([]byte, error) 
 	return res.Stdout, nil
 }
 
-// maxLines and maxLine bound what an error quotes of a program's messages.
+// How much of a program's messages an error quotes: of a long line the start
+// and the end, where the cause is.
 const (
 	maxLines = 5
-	maxLine  = 300
+	lineHead = 200
+	lineTail = 400
 )
 
 // lastLines puts the end of the messages into one line.
@@ -193,8 +195,8 @@ func lastLines(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if line = strings.Join(strings.Fields(line), " "); line != "" {
-			if len(line) > maxLine {
-				line = strings.ToValidUTF8(line[:maxLine], "") + "..."
+			if len(line) > lineHead+lineTail {
+				line = strings.ToValidUTF8(line[:lineHead]+" ... "+line[len(line)-lineTail:], "")
 			}
 			lines = append(lines, line)
 		}

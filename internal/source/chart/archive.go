@@ -23,25 +23,28 @@ type archive struct {
 	validators remote.Validators
 }
 
-// errStale marks a chart that is not what the index says.
-type errStale struct{ error }
+// staleError marks a chart that was found not to be what the index says.
+type staleError struct {
+	error
+
+	at time.Time
+}
 
 // Unwrap returns the user's error.
-func (e errStale) Unwrap() error { return e.error }
+func (e staleError) Unwrap() error { return e.error }
 
 // archive opens a release. With a digest in the index, what is stored under
 // that is the release; without one, its address is asked as the index is.
-func (r repository) archive(ctx context.Context, found release, age time.Duration) (rutter.Snapshot, bool, error) {
+func (r repository) archive(ctx context.Context, found release, age time.Duration) (rutter.Snapshot, error) {
 	address, err := r.resolve(found.url)
 	if err != nil {
-		return nil, false, rutter.Errorf(rutter.CodeInvalid, "%s: the index has an address that cannot be used: %w", r.title(found.version), err)
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: the index has an address that cannot be used: %w", r.title(found.version), err)
 	}
 	tree, err := r.tree(ctx, address, found.digest, age)
 	if err != nil {
-		_, stale := err.(errStale) //nolint:errorlint // made by this package and not wrapped on the way
-		return nil, stale, rutter.Errorf(rutter.CodeOf(err), "%s: %w", r.title(found.version), err)
+		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w", r.title(found.version), err)
 	}
-	return tree.Snapshot("chart "+r.repo.Chart+" of "+r.address.String(), found.version), false, nil
+	return tree.Snapshot("chart "+r.repo.Chart+" of "+r.address.String(), found.version), nil
 }
 
 // resolve makes an address of what the index has: below the repository unless
@@ -182,7 +185,7 @@ func (r repository) unpack(address remote.Address, want digest, body io.Reader) 
 		}
 		got = digest(content.Sum(nil))
 		if want != (digest{}) && got != want {
-			return "", errStale{rutter.Errorf(rutter.CodeUnavailable, "the archive at %s is %s, but the index says %s: refused; if it was pushed again, the index must be made anew", address, got, want)}
+			return "", staleError{at: time.Now(), error: rutter.Errorf(rutter.CodeUnavailable, "the archive at %s is %s, but the index says %s: refused; if it was pushed again, the index must be made anew", address, got, want)}
 		}
 		return r.key(address, got), bad
 	}, checkChart)

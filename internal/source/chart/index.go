@@ -3,6 +3,7 @@ package chart
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -79,31 +80,37 @@ func (r request) fromIndex(ctx context.Context) (rutter.Snapshot, error) {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", address, err)
 	}
 	repo := repository{request: r, address: address, access: r.keys.Choose(address, r.repo.Project)}
-	began := time.Now()
-	snap, stale, err := repo.read(ctx, r.age)
-	if stale && r.age > 0 {
-		// The chart is not what an index of before says: perhaps both have changed.
-		snap, _, err = repo.read(ctx, min(r.age, time.Since(began)))
+	found, err := repo.find(ctx, r.age)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := repo.open(ctx, found)
+	if stale, ok := errors.AsType[staleError](err); ok && r.age > 0 {
+		// Perhaps index and chart have both changed, and an index of before was
+		// good enough: one of after the chart was seen decides.
+		again, bad := repo.find(ctx, min(r.age, time.Since(stale.at)))
+		if bad == nil && again != found {
+			return repo.open(ctx, again)
+		}
 	}
 	return snap, err
 }
 
-// read looks the chart up in an index of at most that age, and fetches it. It
-// is stale when the index and the chart do not fit.
-func (r repository) read(ctx context.Context, age time.Duration) (snap rutter.Snapshot, stale bool, err error) {
+// find looks the chart up in the index as it was at most age ago.
+func (r repository) find(ctx context.Context, age time.Duration) (release, error) {
 	idx, err := r.index(ctx, age)
 	if err != nil {
-		return nil, false, rutter.Errorf(rutter.CodeOf(err), "Helm repository %s: %w", r.address, err)
+		return release{}, rutter.Errorf(rutter.CodeOf(err), "Helm repository %s: %w", r.address, err)
 	}
-	found, err := r.pick(idx)
-	if err != nil {
-		return nil, false, err
-	}
+	return r.pick(idx)
+}
+
+// open fetches what the index names.
+func (r repository) open(ctx context.Context, found release) (rutter.Snapshot, error) {
 	if strings.HasPrefix(strings.ToLower(found.url), "oci://") {
-		snap, err := r.fromLink(ctx, found.url, found.version, age)
-		return snap, false, err
+		return r.fromLink(ctx, found.url, found.version)
 	}
-	return r.archive(ctx, found, age)
+	return r.archive(ctx, found, r.age)
 }
 
 // pick chooses the version that is wished for.

@@ -69,7 +69,7 @@ func pull(ctx context.Context, a *registry.Artifact, digest, version string, age
 
 // fromLink reads a chart that an index says is in a registry: oci://host/path:tag.
 // The login is the one registered for that registry, not the index's.
-func (r request) fromLink(ctx context.Context, link, version string, age time.Duration) (rutter.Snapshot, error) {
+func (r request) fromLink(ctx context.Context, link, version string) (rutter.Snapshot, error) {
 	at := strings.LastIndexByte(link, ':')
 	if at <= strings.LastIndexByte(link, '/') {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: the index has %q as its address, which has no tag", r.title(version), remote.Conceal(link))
@@ -82,9 +82,9 @@ func (r request) fromLink(ctx context.Context, link, version string, age time.Du
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the errors name the URL
 	}
-	digest, err := a.Digest(ctx, link[at+1:], age)
+	digest, err := a.Digest(ctx, link[at+1:], r.age)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w", r.title(version), err)
 	}
-	return pull(ctx, a, digest, version, age)
+	return pull(ctx, a, digest, version, r.age)
 }

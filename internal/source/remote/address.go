@@ -3,6 +3,7 @@ package remote
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -33,12 +34,9 @@ var (
 
 // ParseWeb reads an http:// or https:// URL.
 func ParseWeb(raw string) (Address, error) {
-	u, err := parse(raw)
+	u, err := parse(raw, "https", "http")
 	if err != nil {
 		return Address{}, err
-	}
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return Address{}, rutter.Errorf(rutter.CodeInvalid, "URL %q: protocol %q is not allowed here; use https or http", conceal(raw), u.Scheme)
 	}
 	a := Address{Scheme: u.Scheme, Host: canonicalHost(u.Scheme, u.Host), Path: strings.Trim(u.Path, "/"), query: u.RawQuery}
 	if u.Fragment != "" {
@@ -75,12 +73,9 @@ func parseRegistry(raw string) (Address, error) {
 	if !strings.Contains(text, "://") {
 		text = "oci://" + text
 	}
-	u, err := parse(text)
+	u, err := parse(text, "oci", "https")
 	if err != nil {
 		return Address{}, err
-	}
-	if u.Scheme != "oci" && u.Scheme != "https" {
-		return Address{}, rutter.Errorf(rutter.CodeInvalid, "registry URL %q: protocol %q is not allowed; write oci://host/path", conceal(raw), u.Scheme)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.ForceQuery || dotted(u.Path) {
 		return Address{}, rutter.Errorf(rutter.CodeInvalid, "registry URL %q has a query, a fragment or dots in its path; write oci://host/path", conceal(raw))
@@ -96,7 +91,7 @@ func parseRegistry(raw string) (Address, error) {
 	return a, nil
 }
 
-func parse(raw string) (*url.URL, error) {
+func parse(raw string, schemes ...string) (*url.URL, error) {
 	text := strings.TrimSpace(raw)
 	switch {
 	case text == "":
@@ -111,10 +106,13 @@ func parse(raw string) (*url.URL, error) {
 		// The cause quotes the URL, and with it any password.
 		return nil, rutter.Errorf(rutter.CodeInvalid, "URL %q cannot be parsed", conceal(text))
 	}
+	u.Scheme = strings.ToLower(u.Scheme)
+	if !slices.Contains(schemes, u.Scheme) {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "URL %q: protocol %q is not allowed here; use %s", conceal(text), u.Scheme, strings.Join(schemes, " or "))
+	}
 	if !hostForm.MatchString(u.Host) {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "URL %q has no valid host name", conceal(text))
 	}
-	u.Scheme = strings.ToLower(u.Scheme)
 	return u, nil
 }
 

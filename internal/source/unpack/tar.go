@@ -86,8 +86,11 @@ func (u *unpacking) entry(h *tar.Header) error {
 		return rutter.Errorf(rutter.CodeInvalid, "the archive's entry %q is a sparse file; pack it as a plain one", h.Name)
 	}
 	name, err := u.name(h.Name)
-	if err != nil || name == "" {
+	if err != nil || name == "" && h.Typeflag == tar.TypeDir {
 		return err
+	}
+	if name == "" {
+		return rutter.Errorf(rutter.CodeInvalid, "the archive has %q at its top, which is no folder; a chart lies in one folder", h.Name)
 	}
 	switch h.Typeflag {
 	case tar.TypeReg, '\x00':

@@ -122,6 +122,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		{name: "the root as a file", data: archive(t, item{name: ".", kind: tar.TypeSymlink, link: "x"}), want: "name of a folder"},
 		{name: "two folders at the top of a chart", data: archive(t, item{name: "a/Chart.yaml", body: "x"}, item{name: "b/x", body: "x"}), strip: true, want: "a chart lies in one folder"},
 		{name: "file at the top of a chart", data: archive(t, item{name: "a/Chart.yaml", body: "x"}, item{name: "b", body: "x"}), strip: true, want: "a chart lies in one folder"},
+		{name: "only a file at the top of a chart", data: archive(t, item{name: "Chart.yaml", body: "x"}), strip: true, want: "no folder; a chart lies in one folder"},
 		{name: "deep", data: archive(t, item{name: deep, body: "x"}), want: "folders deep"},
 		{name: "long name", data: archive(t, item{name: strings.Repeat("x", 2000), body: "x"}), want: "2000 bytes"},
 		{name: "many entries", data: archive(t, item{name: "a"}, item{name: "b"}, item{name: "c"}), limits: Limits{Entries: 2}, want: "more than 2 entries"},

@@ -20,7 +20,7 @@ const schemaFile = "values.schema.json"
 const (
 	maxSchemaBytes = 4 << 20
 	maxSchemaNest  = 200
-	maxSchemaSteps = 2_000_000
+	maxSchemaSteps = 1_000_000
 )
 
 // sealedLoader refuses every reference out of a schema, because Helm's own

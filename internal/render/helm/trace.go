@@ -3,6 +3,8 @@ package helm
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common/util"
@@ -230,15 +232,14 @@ func (t *tracer) fileParameters() error {
 // set applies a parameter. Where it goes is found by setting a marker on
 // nothing; a list that is in no layer above the charts replaces theirs.
 func (t *tracer) set(from layer, apply func(vals map[string]any, marker string) error) error {
-	const marker = "\x01"
 	probe := map[string]any{}
-	if err := apply(probe, marker); err != nil {
+	if err := apply(probe, "marker"); err != nil {
 		return fmt.Errorf("set a marker: %w", err)
 	}
 	if err := apply(t.vals, ""); err != nil {
 		return fmt.Errorf("set the value: %w", err)
 	}
-	for _, p := range find(probe, marker, nil) {
+	for _, p := range singles(probe, nil) {
 		outer := p
 		for i, tok := range p {
 			if tok.list {
@@ -253,22 +254,22 @@ func (t *tracer) set(from layer, apply func(vals map[string]any, marker string) 
 	return nil
 }
 
-// find returns where a value lies in a tree.
-func find(v any, what string, at tokens) []tokens {
+// singles returns where the single values of a tree lie, without what fills up lists.
+func singles(v any, at tokens) []tokens {
 	var out []tokens
 	switch v := v.(type) {
 	case map[string]any:
-		for k, each := range v {
-			out = append(out, find(each, what, at.key(k))...)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, singles(v[k], at.key(k))...)
 		}
 	case []any:
 		for i, each := range v {
-			out = append(out, find(each, what, at.index(i))...)
+			if each != nil {
+				out = append(out, singles(each, at.index(i))...)
+			}
 		}
-	case string:
-		if v == what {
-			return []tokens{at}
-		}
+	default:
+		out = append(out, at)
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package kustomize
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ var errAlone = errors.New("the openapi field needs a render of its own")
 func (f *snapshotFS) kustomization(full string, at place, data []byte) ([]byte, error) {
 	f.visits++
 	if f.visits > maxKustomizations {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: at.display(), Message: "more than 4096 kustomizations are read for this one: list each base once"}
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: at.display(), Message: fmt.Sprintf("more than %d kustomizations are read for one: list each base once", maxKustomizations)}
 	}
 	c, err := f.checked(full, at, data)
 	if err != nil {

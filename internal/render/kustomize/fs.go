@@ -25,7 +25,7 @@ func fileNames() []string { return konfig.RecognizedKustomizationFileNames() }
 const (
 	// maxKustomizations bounds the layers: a few that name each other twice
 	// would multiply without end.
-	maxKustomizations = 4096
+	maxKustomizations = 1000
 	// maxRemotes bounds the repositories and files that are fetched.
 	maxRemotes = 128
 )

@@ -86,18 +86,21 @@ type Access struct {
 }
 
 // Choose finds the credential for an address: one registered for exactly it
-// first (the project's own before an unscoped one), and where that has no login
-// of its own, or there is none, the longest prefix: a template, or a repository,
-// which stands for all that lies below it. A credential that belongs to another
+// first (the project's own before an unscoped one), else the longest prefix: a
+// template, or a repository, which stands for all that lies below it. Where that
+// has no login, the longest that has one lends it. A credential that belongs to another
 // project does not exist here. Its type doesn't count, since its bound does.
 func (k *Keyring) Choose(a Address, project string) Access {
 	var out Access
 	own := k.best(a, project, func(e *entry) bool { return !e.Template && e.norm == a.norm() })
+	if own == nil {
+		own = k.best(a, project, func(e *entry) bool { return covers(e, a) })
+	}
 	if own != nil {
 		out.cred, out.bound = own.RepoCredential, boundOf(own)
 	}
 	if !hasLogin(out.cred) {
-		if e := k.best(a, project, func(e *entry) bool { return covers(e, a) }); e != nil && e != own {
+		if e := k.best(a, project, func(e *entry) bool { return covers(e, a) && hasLogin(e.RepoCredential) }); e != nil {
 			out.cred, out.bound = inherit(own, e.RepoCredential), boundOf(e)
 		}
 	}
@@ -182,9 +185,6 @@ func hasLogin(c rutter.RepoCredential) bool {
 
 // inherit is a prefix's login with the settings of the repository's own entry.
 func inherit(own *entry, prefix rutter.RepoCredential) rutter.RepoCredential {
-	if own == nil {
-		return prefix
-	}
 	c := prefix
 	c.Insecure = own.Insecure || prefix.Insecure
 	c.PlainHTTP = own.PlainHTTP || prefix.PlainHTTP

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -18,7 +17,7 @@ import (
 // it is referenced, whatever becomes of its place in the store: the file stays
 // open, and the runtime closes it when nobody holds the tree any more.
 type Tree struct {
-	file *os.File
+	file io.ReaderAt
 	root *folder
 	// damaged drops the tree from the store.
 	damaged func()
@@ -43,7 +42,7 @@ type node struct {
 }
 
 // treeOf arranges records by folder.
-func treeOf(f *os.File, records []record, damaged func()) *Tree {
+func treeOf(f io.ReaderAt, records []record, damaged func()) *Tree {
 	folders := map[string]*folder{".": {}}
 	var open func(name string) *folder
 	open = func(name string) *folder {

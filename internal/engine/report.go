@@ -30,7 +30,7 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 	}
 	if u.problem != nil {
 		r.Sync = rutter.SyncUnknown
-		r.Conditions = append(r.Conditions, problemCondition(u.problem))
+		r.Conditions = append(r.Conditions, u.problemCondition())
 	}
 	if o, down := e.outage(u.server); down && u.server != "" {
 		since := o.since.UTC().Format("2006-01-02T15:04:05Z")
@@ -48,13 +48,15 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 	return r, true
 }
 
-// problemCondition is the type under which the reference shows a problem.
-func problemCondition(err error) rutter.Condition {
+// problemCondition is the problem under the type by which the reference shows
+// it: a wrong declaration, or whatever keeps a right one from being compared,
+// such as a refused login; u.mu is held.
+func (u *state) problemCondition() rutter.Condition {
 	t := rutter.CondComparison
-	if rutter.CodeOf(err) == rutter.CodeForbidden {
+	if u.unit.Problem != nil && rutter.CodeOf(u.problem) == rutter.CodeForbidden {
 		t = rutter.CondInvalidSpec
 	}
-	return rutter.Condition{Type: t, Message: err.Error()}
+	return rutter.Condition{Type: t, Message: u.problem.Error()}
 }
 
 func (u *state) operationReport() *rutter.OperationReport {

@@ -1,10 +1,13 @@
 package git
 
 import (
+	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,6 +180,42 @@ func TestBounds(t *testing.T) {
 		}
 		if one.cover(u) != tt.whole || prefix.cover(u) != tt.begun {
 			t.Errorf("%s is covered: %v by a repository, %v by a template", tt.url, one.cover(u), prefix.cover(u))
+		}
+	}
+}
+
+// TestRedirected: what a request still carries at the address that it is sent to.
+func TestRedirected(t *testing.T) {
+	tests := []struct{ from, to, want, reason string }{
+		{"https://host/org/app.git/a", "https://host/org/app.git/b", "Authorization X-Token", "within the bounds"},
+		{"https://host/org/app.git/a", "https://host/other/b", "X-Token", "the login is not for it; the action's own header is for the host"},
+		{"https://host/org/app.git/a", "https://host:8443/org/app.git/b", "", "another port"},
+		{"https://host/org/app.git/a", "https://sub.host/org/app.git/b", "", "a host below is another"},
+		{"https://host/org/app.git/a", "http://host/org/app.git/b", "refused", "from TLS to none"},
+		{"http://host/org/app.git/a", "https://host/org/app.git/b", "", "another scheme"},
+		{"http://host/org/app.git/a", "file:///etc/passwd", "refused", ""},
+	}
+	b := bounds{"https://host", "org/app", false}
+	for _, tt := range tests {
+		header := http.Header{"Authorization": {"x"}, "X-Token": {"y"}, "Accept": {"z"}}
+		requests := make([]*http.Request, 2)
+		for i, raw := range []string{tt.from, tt.to} {
+			u, err := url.Parse(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			requests[i] = &http.Request{URL: u, Header: header.Clone()}
+		}
+		requests[1].Header.Set("Referer", tt.from)
+		got := ""
+		if err := b.redirected(requests[1], requests[:1]); err != nil {
+			got = "refused"
+		} else {
+			requests[1].Header.Del("Accept")
+			got = strings.Join(slices.Sorted(maps.Keys(requests[1].Header)), " ")
+		}
+		if got != tt.want {
+			t.Errorf("from %s to %s: %q, want %q (%s)", tt.from, tt.to, got, tt.want, tt.reason)
 		}
 	}
 }

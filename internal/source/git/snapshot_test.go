@@ -66,7 +66,7 @@ func TestSymbolicLinksStayInside(t *testing.T) {
 	o.write("dir/file", "x")
 	for name, target := range map[string]string{"absolute": secret, "above": "../work/dir/file", "dir/above": "../../dir/file", "dangling": "nothing",
 		"loop": "loop", "pong": "ping", "ping": "pong", "chain1": "chain2", "chain2": "chain3", "chain3": secret, "folder": filepath.Dir(secret), "up": "..", "dir/root": "../..",
-		"self": ".", "dir/self": "../dir", "tree": "tree/tree", "slash": "dir/file/", "through": "dir/file/x", "dir/../deep": "dir/../../../../../../../../etc/passwd"} {
+		"self": ".", "dir/self": "../dir", "tree": "tree/tree", "slash": "dir/file/", "rooted": "/dir/file", "dir/rooted": "/file", "through": "dir/file/x", "dir/../deep": "dir/../../../../../../../../etc/passwd"} {
 		o.link(target, name)
 	}
 	o.commit("main")
@@ -77,7 +77,7 @@ func TestSymbolicLinksStayInside(t *testing.T) {
 	f := newFetcher(t, Options{})
 	s := snap(t, f, o.url(), "main")
 	for _, name := range []string{"absolute", "above", "dir/above", "dangling", "loop", "ping", "through", "deep", "dir/file/x",
-		"chain1", "folder", "folder/" + filepath.Base(secret), "up", "up/work/dir/file", "dir/root", "tree", "tree/x", "long"} {
+		"chain1", "folder", "folder/" + filepath.Base(secret), "up", "up/work/dir/file", "dir/root", "tree", "tree/x", "long", "rooted", "dir/rooted"} {
 		for op, err := range map[string]error{"ReadFile": second(s.ReadFile(name)), "Stat": second(s.Stat(name)), "Open": second(s.Open(name)), "ReadDir": second(s.ReadDir(name))} {
 			if !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%s(%s) = %v; want that it does not exist", op, name, err)

@@ -137,16 +137,25 @@ func isWeb(entry string) bool {
 }
 
 // isElsewhere recognises, generously, what is not a path in the repository.
-// Text on several lines is an inline object, unless the library could take it
-// for a repository.
+// Text on several lines is an inline object, which may hold addresses, unless it
+// begins like one.
 func isElsewhere(entry string) bool {
 	if strings.Contains(entry, "\n") {
-		_, git := parseGit(entry)
-		return git || isWeb(entry)
+		return beginsElsewhere(entry)
 	}
-	e := strings.ToLower(strings.TrimSpace(entry))
-	return isWeb(e) || strings.Contains(e, "://") || strings.HasPrefix(e, "git::") || strings.HasPrefix(e, "http:") || strings.HasPrefix(e, "https:") ||
-		strings.HasPrefix(e, githubHost+"/") || strings.HasPrefix(e, githubHost+":") || gitLogin.MatchString(e)
+	e := strings.TrimSpace(entry)
+	return beginsElsewhere(e) || strings.Contains(e, "://")
+}
+
+// beginsElsewhere reports whether the library could take a text for an address.
+func beginsElsewhere(text string) bool {
+	text, forced := cutFold(text, "git::")
+	for _, prefix := range []string{"http:", "https:", schemeSSH, schemeFile, githubHost + "/", githubHost + ":"} {
+		if _, ok := cutFold(text, prefix); ok {
+			return true
+		}
+	}
+	return forced || gitLogin.MatchString(text) || isWeb(text)
 }
 
 // namesFile tells, of an address on the web, whether it can only be a file, or

@@ -141,6 +141,25 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
+// TestRegistryWithoutHead asks one that answers only GET, and one that does not
+// tell digests.
+func TestRegistryWithoutHead(t *testing.T) {
+	for _, status := range []int{http.StatusMethodNotAllowed, http.StatusOK} {
+		reg := registrytest.Start(t, registrytest.Options{})
+		digest := reg.Push(t, "app", "v1", emptyConfig, layer(registry.LayerGzip, registrytest.TarGzip(t, map[string]string{"f": "x"})))
+		reg.Hook(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodHead {
+				w.WriteHeader(status)
+			}
+			return r.Method == http.MethodHead
+		})
+		s := newSource(t, Options{}, rutter.RepoTrust{}, plain(reg))
+		if _, revision, err := read(t, s, rutter.Repo{URL: "oci://" + reg.Host + "/app", Revision: "v1"}, "f"); err != nil || revision != digest {
+			t.Errorf("%d: got %q, %v", status, revision, err)
+		}
+	}
+}
+
 func TestLogin(t *testing.T) {
 	const user, password = "robot", "s3cr3t-pw"
 	tests := []struct {

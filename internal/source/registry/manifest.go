@@ -90,12 +90,15 @@ func (r *Repository) Resolve(ctx context.Context, tag string) (string, error) {
 		return "", rutter.Errorf(rutter.CodeInvalid, "%s: %q can be no tag (letters, digits and . _ -, at most 128)", r.Address, tag)
 	}
 	resp, err := r.do(ctx, call{method: http.MethodHead, url: r.at("manifests", tag), accept: manifestTypes(), what: what})
-	if err != nil {
-		return "", err
+	if err == nil {
+		discard(resp)
+		if digest := resp.Header.Get("Docker-Content-Digest"); IsDigest(digest) {
+			return digest, nil
+		}
 	}
-	discard(resp)
-	if digest := resp.Header.Get("Docker-Content-Digest"); IsDigest(digest) {
-		return digest, nil
+	// Some registries do not answer such a question, or not fully.
+	if err != nil && rutter.CodeOf(err) != rutter.CodeInvalid {
+		return "", err
 	}
 	_, digest, err := r.fetch(ctx, tag, what)
 	return digest, err

@@ -459,7 +459,7 @@ func TestStoreIsBounded(t *testing.T) {
 func FuzzUnpack(f *testing.F) {
 	seeds := [][]byte{
 		archive(f, item{name: "c/Chart.yaml", body: "x"}, item{name: "c/l", kind: tar.TypeSymlink, link: "Chart.yaml"}, item{name: "c/h", kind: tar.TypeLink, link: "c/Chart.yaml"}),
-		archive(f, item{name: "../x", body: "x"}), archive(f, item{name: "a/", kind: tar.TypeDir}, item{name: "a/" + strings.Repeat("long/", 50), body: "x"}),
+		archive(f, item{name: "../x", body: "x"}), archive(f, item{name: "a/", kind: tar.TypeDir}, item{name: "a/" + strings.Repeat("long/", 50) + "f", body: "x"}),
 		sparseOf(f), []byte("no archive"),
 	}
 	for _, s := range seeds {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // dumpChart shows all values that a template sees.
-func dumpChart(t *testing.T, more map[string]string, opts rutter.HelmOptions) (*Renderer, Input) {
+func dumpChart(t *testing.T, more map[string]string, opts rutter.HelmOptions) Input {
 	t.Helper()
 	files := map[string]string{
 		"chart/Chart.yaml":       "apiVersion: v2\nname: web\nversion: 1.0.0\n",
@@ -25,7 +26,7 @@ func dumpChart(t *testing.T, more map[string]string, opts rutter.HelmOptions) (*
 		files[name] = data
 	}
 	snap := rendertest.Snapshot(files)
-	return New(Limits{}), Input{Repo: record.New(t.Context(), snap, record.Options{}), Path: "chart", Options: opts, AppName: "web", Namespace: "default",
+	return Input{Repo: record.New(t.Context(), snap, record.Options{}), Path: "chart", Options: opts, AppName: "web", Namespace: "default",
 		KubeVersion: "v1.37.2", Env: buildenv.New(rutter.RenderRequest{Snapshot: snap})}
 }
 
@@ -104,8 +105,12 @@ func FuzzParameters(f *testing.F) {
 		f.Add(seed[0], seed[1], "second", "w", false)
 		f.Add(seed[0], seed[1], seed[0], "{x}", true)
 	}
+	r := New(Limits{})
 	f.Fuzz(func(t *testing.T, name, value, name2, value2 string, text bool) {
-		r, in := dumpChart(t, nil, rutter.HelmOptions{Parameters: []rutter.HelmParameter{{Name: name, Value: value, ForceString: text}, {Name: name2, Value: value2}}})
+		if !utf8.ValidString(name + "\n" + value + "\n" + name2 + "\n" + value2) {
+			t.Skip("no JSON holds it")
+		}
+		in := dumpChart(t, nil, rutter.HelmOptions{Parameters: []rutter.HelmParameter{{Name: name, Value: value, ForceString: text}, {Name: name2, Value: value2}}})
 		agree(t, r, in, value)
 	})
 }
@@ -117,8 +122,9 @@ func FuzzValuesFile(f *testing.F) {
 	} {
 		f.Add([]byte(seed), []byte("a: {b: 1}\n"))
 	}
+	r := New(Limits{})
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		r, in := dumpChart(t, map[string]string{"chart/one.yaml": string(one), "two.yaml": string(two)}, rutter.HelmOptions{ValueFiles: []string{"one.yaml", "/two.yaml"}, Values: string(two)})
+		in := dumpChart(t, map[string]string{"chart/one.yaml": string(one), "two.yaml": string(two)}, rutter.HelmOptions{ValueFiles: []string{"one.yaml", "/two.yaml"}, Values: string(two)})
 		agree(t, r, in, "")
 	})
 }

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -232,14 +233,20 @@ func (t *tracer) fileParameters() error {
 // set applies a parameter. Where it goes is found by setting a marker on
 // nothing; a list that is in no layer above the charts replaces theirs.
 func (t *tracer) set(from layer, apply func(vals map[string]any, marker string) error) error {
-	probe := map[string]any{}
-	if err := apply(probe, "marker"); err != nil {
-		return fmt.Errorf("set a marker: %w", err)
-	}
-	if err := apply(t.vals, ""); err != nil {
+	marked, alone := map[string]any{}, map[string]any{}
+	if err := errors.Join(apply(alone, ""), apply(t.vals, "")); err != nil {
 		return fmt.Errorf("set the value: %w", err)
 	}
-	for _, p := range singles(probe, nil) {
+	var places []tokens
+	if apply(marked, "marker") == nil { // a name may need its own value to be read
+		places = singles(marked, nil)
+	}
+	for _, p := range singles(alone, nil) { // a value in braces may go on to set others
+		if !slices.ContainsFunc(places, p.under) {
+			places = append(places, p)
+		}
+	}
+	for _, p := range places {
 		outer := p
 		for i, tok := range p {
 			if tok.list {

@@ -583,7 +583,7 @@ func TestOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("all tests run as one already")
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Walls|Limits|NothingSurvives|Wipe|Killed)$", "-test.failfast")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Walls|Limits|NothingSurvives|Wipe|Killed|Tools)$", "-test.failfast")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321, Groups: []uint32{}}}
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/tmp"}
 	cmd.Dir = "/"

@@ -192,7 +192,7 @@ func TestHelmfileSeed(t *testing.T) {
 		t.Errorf("by the variable it renders differently: %v %s", err, diff)
 	}
 	for name, opts := range map[string]rutter.PluginOptions{
-		`required env var "CLUSTER_NAME" is not set`: {Parameters: []rutter.PluginParameter{text("environment", "production")}},
+		"required env var `CLUSTER_NAME` is not set": {Parameters: []rutter.PluginParameter{text("environment", "production")}},
 		"environment(qa)": {Env: set("CLUSTER_NAME", "us-east-prod"), Parameters: []rutter.PluginParameter{text("environment", "qa")}},
 		"eu-west.yaml":    {Env: set("CLUSTER_NAME", "eu-west"), Parameters: []rutter.PluginParameter{text("environment", "production")}},
 	} {

@@ -35,7 +35,11 @@ func TestBombs(t *testing.T) {
 	shared := pool(t, 128<<20)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errors.New("it took too long"))
+			allowed := 500 * time.Millisecond
+			if tt.want != "" {
+				allowed = 30 * time.Second // it ends by itself long before
+			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), allowed, errors.New("it took too long"))
 			defer cancel()
 			in := input(t, nil, rutter.PluginOptions{})
 			in.Repo, in.Pool = record.New(ctx, rendertest.Snapshot(map[string]string{"app/x.cue": tt.program}), record.Options{}), shared
@@ -44,7 +48,7 @@ func TestBombs(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || rutter.CodeOf(err) != rutter.CodeInvalid {
 				t.Errorf("want %q, got %s: %v", tt.want, rutter.CodeOf(err), err)
 			}
-			if took := time.Since(began); took > 5*time.Second {
+			if took := time.Since(began); took > 20*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			in = input(t, map[string]string{"app/x.cue": "x: " + object("next")}, rutter.PluginOptions{})

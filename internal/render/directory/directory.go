@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -54,7 +55,10 @@ func Render(in Input) ([]rutter.Object, []string, error) {
 	if err := r.folder("."); err != nil {
 		return nil, nil, err
 	}
-	return r.objects, r.warnings, nil
+	if err := r.evaluate(); err != nil {
+		return nil, nil, err
+	}
+	return slices.Concat(r.objects...), r.warnings, nil
 }
 
 type renderer struct {
@@ -62,8 +66,15 @@ type renderer struct {
 	include, exclude *regexp.Regexp
 	size             int64
 
-	objects  []rutter.Object
+	objects  [][]rutter.Object // by file
+	programs []program         // evaluated at the end, together
 	warnings []string
+}
+
+// program is a Jsonnet file whose objects have their place among the others'.
+type program struct {
+	file string
+	at   int // in objects
 }
 
 // folder renders one folder; rel is relative to the source's path.
@@ -142,7 +153,9 @@ func (r *renderer) file(rel string) error {
 	}
 	ext := path.Ext(rel)
 	if ext == ".jsonnet" {
-		return r.jsonnet(full)
+		r.programs = append(r.programs, program{full, len(r.objects)})
+		r.objects = append(r.objects, nil)
+		return nil
 	}
 	if r.size += int64(len(data)); r.in.MaxBytes > 0 && r.size > r.in.MaxBytes {
 		return rutter.Errorf(rutter.CodeInvalid, "%s: the manifests are larger than %d bytes together: narrow them with directory.include or split the application", r.in.Path, r.in.MaxBytes)
@@ -153,15 +166,27 @@ func (r *renderer) file(rel string) error {
 	return r.yaml(full, data)
 }
 
-func (r *renderer) jsonnet(file string) error {
-	in := jsonnet.Input{Repo: r.in.Repo, File: file, Dir: r.in.Path, Env: r.in.Env, Pool: r.in.Pool}
+// evaluate renders the Jsonnet files.
+func (r *renderer) evaluate() error {
+	if len(r.programs) == 0 {
+		return nil
+	}
+	in := jsonnet.Input{Repo: r.in.Repo, Dir: r.in.Path, Env: r.in.Env, Pool: r.in.Pool}
 	if o := r.in.Options.Jsonnet; o != nil {
 		in.Options = *o
 	}
-	objs, warnings, err := jsonnet.Render(in)
-	for _, w := range warnings {
-		r.warnings = append(r.warnings, file+": "+strings.TrimPrefix(w, "TRACE: "))
+	for _, p := range r.programs {
+		in.Files = append(in.Files, p.file)
 	}
-	r.objects = append(r.objects, objs...)
-	return err //nolint:wrapcheck // it names the file
+	results, err := jsonnet.Render(in)
+	if err != nil {
+		return err //nolint:wrapcheck // it names the file
+	}
+	for i, res := range results {
+		r.objects[r.programs[i].at] = res.Objects
+		for _, w := range res.Warnings {
+			r.warnings = append(r.warnings, res.File+": "+strings.TrimPrefix(w, "TRACE: "))
+		}
+	}
+	return nil
 }

@@ -282,7 +282,7 @@ func TestEndlessJsonnet(t *testing.T) {
 	snap := rendertest.Snapshot(map[string]string{"app/x.jsonnet": `local f(n) = if n < 2 then n else f(n - 1) + f(n - 2); f(100)`})
 	began := time.Now()
 	_, _, err := render(t, nil, directory.Input{Repo: record.New(ctx, snap, record.Options{}), Pool: pool})
-	if err == nil || !strings.Contains(err.Error(), "no time left") || time.Since(began) > 3*time.Second {
+	if err == nil || !strings.Contains(err.Error(), "no time left") || time.Since(began) > 20*time.Second {
 		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }

@@ -24,7 +24,7 @@ func (r *renderer) json(file string, data []byte) error {
 	if err != nil {
 		return err //nolint:wrapcheck // likewise
 	}
-	r.objects = append(r.objects, objs...)
+	r.objects = append(r.objects, objs)
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (r *renderer) yaml(file string, data []byte) error {
 			return err
 		}
 		none = none && v == nil
-		r.objects = append(r.objects, objs...)
+		r.objects = append(r.objects, objs)
 	}
 	return nil
 }

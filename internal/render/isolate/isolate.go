@@ -13,6 +13,7 @@ package isolate
 
 import (
 	"io/fs"
+	"time"
 
 	"github.com/rutterhq/rutter"
 )
@@ -37,6 +38,8 @@ const (
 	defaultMemory = 512 << 20
 	defaultOutput = 64 << 20
 	defaultIdle   = 2
+	// A child takes about 100 ms to start and some 40 MiB of its own.
+	defaultIdleTime = time.Minute
 	// maxUses is how many tasks one child does: what a library leaves behind in
 	// its caches goes away with it.
 	maxUses = 200
@@ -46,6 +49,11 @@ const (
 
 // exitMemory is the exit code of a child that has used all of its memory.
 const exitMemory = 86
+
+// muchMemory is what a child says while it uses more than half of its memory.
+// Where memory runs out within Go's runtime, it dies of anything; with this
+// said before, memory was the reason.
+const muchMemory = "isolate: more than half of the memory is in use"
 
 func tooMuchMemory(task string, limit int64) error {
 	return rutter.Errorf(rutter.CodeInvalid, "%s needs more than %d MiB of memory: make what it evaluates smaller", task, limit>>20)

@@ -23,8 +23,10 @@ type Options struct {
 	MaxMemory int64
 	// MaxOutput bounds one answer; default 64 MiB.
 	MaxOutput int64
-	// Idle is how many children wait for the next task; default 2.
-	Idle int
+	// Idle is how many children wait for the next task, and IdleTime how long;
+	// default 2, for a minute.
+	Idle     int
+	IdleTime time.Duration
 }
 
 // Pool runs tasks in children. It is safe for concurrent use: as many children
@@ -47,6 +49,9 @@ func New(opts Options) *Pool {
 	}
 	if opts.Idle <= 0 {
 		opts.Idle = defaultIdle
+	}
+	if opts.IdleTime <= 0 {
+		opts.IdleTime = defaultIdleTime
 	}
 	return &Pool{opts: opts}
 }
@@ -88,6 +93,7 @@ func (p *Pool) worker() (*worker, error) {
 		w := p.idle[n-1]
 		p.idle = p.idle[:n-1]
 		p.mu.Unlock()
+		w.wait.Stop()
 		return w, nil
 	}
 	p.mu.Unlock()
@@ -101,7 +107,18 @@ func (p *Pool) put(w *worker) {
 		w.end()
 		return
 	}
+	w.wait = time.AfterFunc(p.opts.IdleTime, func() { p.retire(w) })
 	p.idle = append(p.idle, w)
+}
+
+// retire ends a child that has waited long enough, unless it has got a task meanwhile.
+func (p *Pool) retire(w *worker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.end()
+	}
 }
 
 // worker is the parent's side of one child.
@@ -111,6 +128,7 @@ type worker struct {
 	out  *bufio.Reader
 	said *opening
 	uses int
+	wait *time.Timer // while it is idle
 
 	ended sync.Once
 	exit  error
@@ -145,6 +163,7 @@ func (w *worker) end() {
 
 // run does one task. failed is the task's own error; err says that the child is of no more use.
 func (w *worker) run(task string, files Files, request []byte, opts Options) (answer []byte, failed, err error) {
+	w.said.forget()
 	if err := send(w.in, message{Kind: msgTask, Name: task, Memory: opts.MaxMemory, body: request}); err != nil {
 		return nil, nil, err
 	}
@@ -196,7 +215,7 @@ func (w *worker) death(task string, err error, opts Options) error {
 	w.await()
 	said := w.said.bytes()
 	switch {
-	case w.cmd.ProcessState.ExitCode() == exitMemory, containsAny(said, "out of memory", "cannot allocate memory", "makeslice: len out of range"):
+	case w.cmd.ProcessState.ExitCode() == exitMemory, containsAny(said, "out of memory", "cannot allocate memory", muchMemory):
 		return tooMuchMemory(task, opts.MaxMemory)
 	case containsAny(said, "stack overflow", "stack exceeds"):
 		return rutter.Errorf(rutter.CodeInvalid, "%s recurses too deeply", task)
@@ -236,6 +255,12 @@ func (t *opening) Write(p []byte) (int, error) {
 		t.buf = append(t.buf, p[:min(room, len(p))]...)
 	}
 	return len(p), nil
+}
+
+func (t *opening) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.buf = t.buf[:0]
 }
 
 func (t *opening) bytes() []byte {

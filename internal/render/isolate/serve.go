@@ -81,11 +81,20 @@ func (c *child) do(m message, tasks map[string]Task) (answer message) {
 func watch(limit int64) {
 	debug.SetMemoryLimit(limit)
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	much := false
 	for range time.Tick(5 * time.Millisecond) {
 		metrics.Read(sample)
-		if used := sample[0].Value.Uint64() - sample[1].Value.Uint64(); used > uint64(limit)+uint64(limit)/8 { //nolint:gosec // a limit is positive
+		used := int64(sample[0].Value.Uint64() - sample[1].Value.Uint64()) //nolint:gosec // no memory is that large
+		if used > limit+limit/8 {
 			os.Exit(exitMemory)
 		}
+		if was := much; used > limit/2 {
+			if much = true; !was {
+				fmt.Fprintln(os.Stderr, muchMemory)
+			}
+			continue
+		}
+		much = false
 	}
 }
 

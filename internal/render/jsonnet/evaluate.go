@@ -22,28 +22,41 @@ const (
 	maxTraces = 4096
 )
 
-// Task evaluates one request; an isolated process runs it under TaskName.
+// Task evaluates the files of one request; an isolated process runs it under TaskName.
 func Task(files isolate.Files, text []byte) ([]byte, error) {
 	var req request
 	if err := json.Unmarshal(text, &req); err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "read a request: %w", err)
 	}
 	imports := newImporter(files, req.Libs)
-	source, err := imports.contents(req.File)
-	if err != nil {
-		return nil, cmp.Or(imports.err, err)
+	vm := machine(req, imports)
+	var answers []answer
+	for _, file := range req.Files {
+		a, err := one(vm, imports, file)
+		if err != nil {
+			return nil, err
+		}
+		answers = append(answers, a)
 	}
-	var traces bytes.Buffer
-	vm := machine(req, imports, &traces)
-	output, err := run(vm, req.File, source.String())
-	if err != nil {
-		return nil, imports.explain(err, req.File)
-	}
-	out, err := json.Marshal(answer{Output: output, Traces: lines(traces.Bytes())})
+	out, err := json.Marshal(answers)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "write down the output: %w", err)
 	}
 	return out, nil
+}
+
+func one(vm *jsonnet.VM, imports *importer, file string) (answer, error) {
+	source, err := imports.contents(file)
+	if err != nil {
+		return answer{}, cmp.Or(imports.err, err)
+	}
+	var traces limited
+	vm.SetTraceOut(&traces)
+	output, err := run(vm, file, source.String())
+	if err != nil {
+		return answer{}, imports.explain(err, file)
+	}
+	return answer{Output: output, Traces: lines(traces.Bytes())}, nil
 }
 
 func run(vm *jsonnet.VM, file, source string) (string, error) {
@@ -54,11 +67,10 @@ func run(vm *jsonnet.VM, file, source string) (string, error) {
 	return vm.Evaluate(node) //nolint:wrapcheck // likewise
 }
 
-func machine(req request, imports *importer, traces *bytes.Buffer) *jsonnet.VM {
+func machine(req request, imports *importer) *jsonnet.VM {
 	vm := jsonnet.MakeVM()
 	vm.MaxStack = maxStack
 	vm.Importer(imports)
-	vm.SetTraceOut(&limited{buf: traces})
 	for _, v := range req.ExtVars {
 		if v.Code {
 			vm.ExtCode(v.Name, v.Value)
@@ -129,12 +141,12 @@ func lines(text []byte) []string {
 }
 
 // limited keeps the start of what is written.
-type limited struct{ buf *bytes.Buffer }
+type limited struct{ bytes.Buffer }
 
 // Write implements io.Writer.
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxTraces - l.buf.Len(); room > 0 {
-		l.buf.Write(p[:min(room, len(p))])
+	if room := maxTraces - l.Len(); room > 0 {
+		l.Buffer.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }

@@ -24,11 +24,12 @@ import (
 // TaskName is the name of Task among the tasks of an isolated process.
 const TaskName = "Jsonnet"
 
-// Input is one file to evaluate.
+// Input are the files to evaluate, each by itself. They share what they import,
+// so that a library is read and parsed once.
 type Input struct {
 	Repo *record.FS
-	// File is relative to the root of the repository.
-	File string
+	// Files are relative to the root of the repository.
+	Files []string
 	// Dir is the source's path, the last place in which imports are looked for.
 	Dir     string
 	Options rutter.JsonnetOptions
@@ -38,44 +39,59 @@ type Input struct {
 	Pool *isolate.Pool
 }
 
+// Result is what one file came to.
+type Result struct {
+	File    string
+	Objects []rutter.Object
+	// Warnings are what std.trace said.
+	Warnings []string
+}
+
 // request is what the evaluation depends on beside the files.
 type request struct {
-	File    string              `json:"file"`
+	Files   []string            `json:"files"`
 	Libs    []string            `json:"libs"`
 	ExtVars []rutter.JsonnetVar `json:"extVars"`
 	TLAs    []rutter.JsonnetVar `json:"tlas"`
 }
 
-// answer is what it came to.
+// answer is what one file came to.
 type answer struct {
 	Output string   `json:"output"`
 	Traces []string `json:"traces,omitempty"`
 }
 
-// Render evaluates the file and returns its objects: the output is one, or an
-// array of them, in which null stands for none. What std.trace said comes as warnings.
-func Render(in Input) ([]rutter.Object, []string, error) {
+// Render evaluates the files and returns the objects of each: the output is
+// one, or an array of them, in which null stands for none.
+func Render(in Input) ([]Result, error) {
 	req, err := prepare(in)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	text, err := json.Marshal(req)
 	if err != nil {
-		return nil, nil, rutter.Errorf(rutter.CodeInternal, "write down what %s depends on: %w", in.File, err)
+		return nil, rutter.Errorf(rutter.CodeInternal, "write down what %v depend on: %w", in.Files, err)
 	}
 	out, err := evaluate(in, text)
 	if err != nil {
-		if e, ok := errors.AsType[*rutter.Error](err); ok && e.File == "" {
-			err = &rutter.Error{Code: e.Code, File: in.File, Message: "is not rendered", Err: err}
+		if e, ok := errors.AsType[*rutter.Error](err); ok && e.File == "" && len(in.Files) == 1 {
+			err = &rutter.Error{Code: e.Code, File: in.Files[0], Message: "is not rendered", Err: err}
 		}
-		return nil, nil, err
+		return nil, err
 	}
-	var res answer
-	if err := json.Unmarshal(out, &res); err != nil {
-		return nil, nil, rutter.Errorf(rutter.CodeInternal, "read what %s came to: %w", in.File, err)
+	var answers []answer
+	if err := json.Unmarshal(out, &answers); err != nil || len(answers) != len(in.Files) {
+		return nil, rutter.Errorf(rutter.CodeInternal, "read what %d files came to: %d answers: %w", len(in.Files), len(answers), err)
 	}
-	objs, err := objects(res.Output, in.File)
-	return objs, res.Traces, err
+	results := make([]Result, len(answers))
+	for i, a := range answers {
+		objs, err := objects(a.Output, in.Files[i])
+		if err != nil {
+			return nil, err
+		}
+		results[i] = Result{File: in.Files[i], Objects: objs, Warnings: a.Traces}
+	}
+	return results, nil
 }
 
 func evaluate(in Input, text []byte) ([]byte, error) {
@@ -87,7 +103,7 @@ func evaluate(in Input, text []byte) ([]byte, error) {
 
 // prepare replaces variables and checks the folders that imports are looked for in.
 func prepare(in Input) (request, error) {
-	req := request{File: in.File, Libs: []string{in.Dir}}
+	req := request{Files: in.Files, Libs: []string{in.Dir}}
 	for i, lib := range in.Options.Libs {
 		dir, err := record.Clean(lib)
 		if err != nil {

@@ -2,6 +2,7 @@ package kustomizeparity
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -14,15 +15,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/kustomize"
 )
 
-// kustomizeVersion is the release whose library is the one in go.mod.
-const kustomizeVersion = "v5.8.2"
-
-// kustomizeBinary returns the real kustomize, built from its Go module and kept
-// beside the other tools.
+// kustomizeBinary returns the real kustomize.
 func kustomizeBinary(t *testing.T) string {
 	t.Helper()
+	return installed(t, "kustomize", "sigs.k8s.io/kustomize/kustomize/v5", kustomize.Version)
+}
+
+// installed returns a program that is built from its Go module and kept beside
+// the other tools.
+func installed(t *testing.T, name, pkg, version string) string {
+	t.Helper()
+	version = strings.TrimSpace(version)
 	root, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
@@ -31,21 +37,21 @@ func kustomizeBinary(t *testing.T) string {
 	if env := os.Getenv("RUTTER_TESTENV_DIR"); env != "" {
 		dir = filepath.Join(filepath.Dir(env), "tools")
 	}
-	bin := filepath.Join(dir, "kustomize")
-	if out, err := exec.Command(bin, "version").Output(); err == nil && strings.TrimSpace(string(out)) == kustomizeVersion {
+	bin := filepath.Join(dir, name)
+	if info, err := buildinfo.ReadFile(bin); err == nil && info.Main.Version == version {
 		return bin
 	}
-	cmd := exec.Command("go", "install", "sigs.k8s.io/kustomize/kustomize/v5@"+kustomizeVersion)
-	cmd.Dir = t.TempDir()
+	cmd := exec.Command("go", "install", pkg+"@"+version)
+	cmd.Dir = t.TempDir() // outside of the module, whose requirements stay as they are
 	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("install kustomize %s: %v\n%s", kustomizeVersion, err, out)
+		t.Fatalf("install %s %s: %v\n%s", pkg, version, err, out)
 	}
 	return bin
 }
 
 // tool runs the real kustomize in a folder.
-type tool struct{ bin string }
+type tool struct{ bin, helm string }
 
 func (k tool) run(dir string, args ...string) ([]byte, error) {
 	cmd := exec.Command(k.bin, args...)
@@ -75,6 +81,15 @@ func (k tool) build(root, folder string, opts treeOptions) ([]byte, error) {
 	}
 	if opts.Build.LegacyOrder {
 		args = append(args, "--reorder", "legacy")
+	}
+	if opts.Build.EnableHelm {
+		args = append(args, "--enable-helm", "--helm-command", k.helm)
+		if v := opts.Options.KubeVersion; v != "" {
+			args = append(args, "--helm-kube-version", v)
+		}
+		for _, v := range opts.Options.APIVersions {
+			args = append(args, "--helm-api-versions", v)
+		}
 	}
 	return k.run(dir, args...)
 }

@@ -245,11 +245,65 @@ func (b *blockReader) endEntry() error {
 	if !open && !spoilt {
 		return nil
 	}
-	var e listed
-	if spoilt || b.name == "" || yaml.Unmarshal(text, &e) != nil {
+	if spoilt || b.name == "" {
 		return b.out.skip()
 	}
+	e, ok := plainEntry(text)
+	if !ok {
+		e = listed{}
+		if yaml.Unmarshal(text, &e) != nil {
+			return b.out.skip()
+		}
+	}
 	return b.out.add(b.name, e)
+}
+
+// plainEntry reads the lines of an entry that is written as nearly all are, for
+// which YAML's parser would take ten times as long; false for any other.
+func plainEntry(text []byte) (e listed, ok bool) {
+	inURLs := false
+	for raw := range bytes.Lines(text) {
+		l := strings.TrimRight(string(raw), "\n")
+		if item, is := strings.CutPrefix(strings.TrimLeft(l, " "), "- "); is && inURLs {
+			if !plainScalar(item) {
+				return e, false
+			}
+			e.URLs = append(e.URLs, item)
+			continue
+		}
+		key, value, _ := strings.Cut(l, ":")
+		value = strings.TrimPrefix(value, " ")
+		inURLs = key == "urls"
+		switch {
+		case inURLs && value == "" && e.URLs == nil:
+		case key == "version" && e.Version == "" && plainScalar(value):
+			e.Version = value
+		case key == "digest" && e.Digest == "" && (plainScalar(value) || len(value) == 64 && parseDigest(value) != (digest{})):
+			e.Digest = value
+		default:
+			return e, false
+		}
+	}
+	return e, true
+}
+
+// plainScalar tells of a text that is itself in YAML: it has a dot or a slash,
+// so it is no word with a meaning, and nothing that means something there. What
+// looks like a number is one to YAML, too, and written as it stands.
+func plainScalar(s string) bool {
+	if s == "" || !strings.ContainsAny(s, "./") || !isAlphanumeric(s[0]) || s[len(s)-1] == ':' {
+		return false
+	}
+	for i := range len(s) {
+		if !isAlphanumeric(s[i]) && !strings.ContainsRune("._+/:%=-~", rune(s[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
 // endChart adds what is left of the chart.

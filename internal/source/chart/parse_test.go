@@ -2,7 +2,6 @@ package chart
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -131,10 +130,10 @@ func TestIndexesThatAreNone(t *testing.T) {
 func bigIndex(size int) []byte {
 	var b bytes.Buffer
 	b.WriteString("apiVersion: v1\nentries:\n")
-	sum := hex.EncodeToString(make([]byte, 32))
 	for chart := 0; b.Len() < size; chart++ {
 		fmt.Fprintf(&b, "  chart-%d:\n", chart)
 		for v := range 100 {
+			sum := sumOf(fmt.Appendf(nil, "%d %d", chart, v))
 			fmt.Fprintf(&b, "  - annotations:\n      category: Database\n      images: |\n        - image: docker.io/x/y:1.0.0\n          name: y\n        - image: docker.io/x/z:2.0.0\n          name: z\n    apiVersion: v2\n    appVersion: 1.%d.0\n    created: \"2024-05-01T10:00:00.000000000Z\"\n    dependencies:\n    - name: common\n      repository: oci://registry-1.docker.io/xcharts\n      tags:\n      - x-common\n      version: 2.x.x\n    description: A chart with a description that is as long as descriptions usually\n      are, and goes on in the next line.\n    digest: %s\n    home: https://example.com\n    icon: https://example.com/icon.png\n    keywords:\n    - database\n    - sql\n    maintainers:\n    - name: Somebody\n      url: https://example.com\n    name: chart-%d\n    sources:\n    - https://example.com/source\n    urls:\n    - https://charts.example.com/x/chart-%d-1.%d.0.tgz\n    version: 1.%d.0\n", v, sum, chart, chart, v, v)
 		}
 	}
@@ -210,6 +209,30 @@ func FuzzIndex(f *testing.F) {
 					t.Fatalf("kept %q %q %q", name, r.version, r.url)
 				}
 			}
+		}
+	})
+}
+
+// FuzzPlainEntry holds the short way to read an entry to what YAML's parser finds.
+func FuzzPlainEntry(f *testing.F) {
+	for _, text := range []string{
+		"version: 1.0.0\nurls:\n- https://h/a.tgz\n- b.tgz\ndigest: " + strings.Repeat("1f", 32) + "\n", "urls:\n  - a.tgz\nversion: 1.0\n",
+		"version: 1.e+5\n", "version: 0x1.8p1\n", "version: 2001-01-01\n", "version: .5\n", "version:  1.0.0\n", "version: 1.0.0 # x\n", "urls:\nversion: 1.0\n- a.b\n",
+		"version: a: b.c\n", "version: 1.0.0\n   - x.y\n", "digest: " + strings.Repeat("12", 32) + "\n", "urls:\n    - a.b\n  - c.d\n",
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got, ok := plainEntry(text)
+		if !ok {
+			return
+		}
+		var want listed
+		if err := yaml.Unmarshal(text, &want); err != nil {
+			return // YAML's parser is stricter about what lies around
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-YAML +short):\n%s", text, diff)
 		}
 	})
 }

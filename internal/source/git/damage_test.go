@@ -67,12 +67,12 @@ func TestWrongTreeForACommit(t *testing.T) {
 		{"file", []string{":d/f"}},
 		{"all", []string{"", "^{tree}", ":d", ":d/f"}},
 	}
+	o := newOrigin(t)
+	a := o.commit("main", "d/f", "A", "who", "A")
+	b := o.commit("main", "d/f", "B", "who", "B")
 	for _, tt := range tests {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, restart %v", tt.name, restart), func(t *testing.T) {
-				o := newOrigin(t)
-				a := o.commit("main", "d/f", "A", "who", "A")
-				b := o.commit("main", "d/f", "B", "who", "B")
 				f := newFetcher(t, Options{})
 				snap(t, f, o.url(), a)
 				snap(t, f, o.url(), b)

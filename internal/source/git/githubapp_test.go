@@ -280,3 +280,22 @@ func TestGitHubAppStaysAtHome(t *testing.T) {
 		t.Errorf("the other host got %q", got)
 	}
 }
+
+// TestGitHubAppAndLFS: the token is for LFS, too.
+func TestGitHubAppAndLFS(t *testing.T) {
+	o := newOrigin(t)
+	key, pkcs1, _ := newAppKey(t)
+	hub := serveGitHub(t, &key.PublicKey)
+	h := serveLFS(t, o, true, hub.lets)
+	o.commit("main", "big", h.add("content"))
+	f := newFetcher(t, Options{})
+	app := rutter.GitHubApp{ID: appID, PrivateKey: pkcs1, BaseURL: hub.URL}
+	f.SetCredentials([]rutter.RepoCredential{{URL: h.URL + "/team", Template: true, GitHubApp: &app, EnableLFS: true}}, rutter.RepoTrust{})
+	wantFile(t, snap(t, f, h.URL+"/team/fleet.git", "main"), "big", "content")
+	if got := len(hub.asked()); got != 2 {
+		t.Errorf("GitHub was asked %d times, want twice: for the installation and a token", got)
+	}
+	if fmt.Sprint(h.downloads) != "[st0rage]" {
+		t.Errorf("the storage got %q", h.downloads)
+	}
+}

@@ -184,32 +184,32 @@ func TestLFS(t *testing.T) {
 		{name: "not JSON", answer: func(w http.ResponseWriter, _ map[string]any) bool { fmt.Fprint(w, "<html>"); return true }, code: rutter.CodeUnavailable, words: "did not answer as"},
 		{name: "download fails", content: func(w http.ResponseWriter, _ *http.Request, _ []byte) []byte { w.WriteHeader(502); return nil }, code: rutter.CodeUnavailable, words: "502"},
 	}
+	const content = "crds: from a very large file\n"
+	o := newOrigin(t)
+	o.commit("main", "crds/big.yaml", pointerTo(content), "small.yaml", "a: 1\n", "huge", pointerTo(strings.Repeat("x", 5000)))
+	hosts := map[bool]*lfsHost{false: serveLFS(t, o, false, basic("ann", secret)), true: serveLFS(t, o, true, basic("ann", secret))}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			content := "crds: from a very large file\n"
+			h, name, size := hosts[tt.apart], "crds/big.yaml", len(content)
 			if tt.big {
-				content = strings.Repeat("x", 5000)
+				name, size = "huge", 5000
 			}
-			o := newOrigin(t)
-			h := serveLFS(t, o, tt.apart, basic("ann", secret))
-			h.answer, h.content = tt.answer, tt.content
-			pointer := pointerTo(content)
+			h.answer, h.content, h.objects, h.batches, h.downloads = tt.answer, tt.content, map[string][]byte{}, nil, nil
 			if !tt.missing {
-				pointer = h.add(content)
+				h.add(content)
 			}
-			o.commit("main", "crds/big.yaml", pointer, "small.yaml", "a: 1\n")
 			f := newFetcher(t, Options{MaxFileBytes: 4096})
 			f.SetCredentials([]rutter.RepoCredential{{URL: h.URL + "/team/fleet.git", Username: "ann", Password: secret, EnableLFS: true}}, rutter.RepoTrust{})
 			s := snap(t, f, h.URL+"/team/fleet", "main")
 			wantFile(t, s, "small.yaml", "a: 1\n")
-			if info, err := s.Stat("crds/big.yaml"); err != nil || info.Size() != int64(len(content)) {
+			if info, err := s.Stat(name); err != nil || info.Size() != int64(size) {
 				t.Errorf("Stat = %v, %v; want the size of the content", info, err)
 			}
 			if len(h.batches) > 0 {
 				t.Error("the server was asked for a file that nobody has read")
 			}
-			got, err := s.ReadFile("crds/big.yaml")
-			if rutter.CodeOf(err) != tt.code || err != nil && (!strings.Contains(err.Error(), tt.words) || !strings.Contains(err.Error(), "crds/big.yaml") || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\x1b")) {
+			got, err := s.ReadFile(name)
+			if rutter.CodeOf(err) != tt.code || err != nil && (!strings.Contains(err.Error(), tt.words) || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "\x1b")) {
 				t.Fatalf("%q, %v; want code %q and the words %q", got, err, tt.code, tt.words)
 			}
 			if err == nil {

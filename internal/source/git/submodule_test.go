@@ -170,12 +170,14 @@ func TestHostileSubmodules(t *testing.T) {
 		{"too long", long + module("sub", sub.url()), rutter.CodeInvalid, "more than", false},
 		{"update command", module("sub", "https://127.0.0.1:1/x.git") + "\tupdate = !touch " + touched + "\n", rutter.CodeInvalid, "gitmodulesUpdate", true},
 	}
+	top := newOrigin(t)
+	url := serveHTTP(t, top, false, nil).URL + "/fleet.git"
+	f := newFetcher(t, Options{Submodules: true})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			top := newOrigin(t)
 			top.submodule("sub", pinned, tt.modules)
 			top.commitIndex()
-			s, err := newFetcher(t, Options{Submodules: true}).Snapshot(t.Context(), rutter.Repo{URL: serveHTTP(t, top, false, nil).URL + "/fleet.git", Revision: "main"}, rutter.ResolveOptions{})
+			s, err := f.Snapshot(t.Context(), rutter.Repo{URL: url, Revision: "main"}, rutter.ResolveOptions{})
 			if tt.fsck {
 				if rutter.CodeOf(err) != tt.code || !strings.Contains(err.Error(), tt.words) {
 					t.Errorf("%v; want code %q and the words %q", err, tt.code, tt.words)

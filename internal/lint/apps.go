@@ -140,7 +140,7 @@ func checkSelfHeal(r *run, d *document) {
 		return
 	}
 	for _, spec := range appSpecs(d) {
-		if at := automated(spec); at != nil && !truth(spec, "syncPolicy", "automated", "selfHeal") {
+		if at := automated(spec); at != nil && text(spec, "syncPolicy", "automated", "selfHeal") != "true" {
 			r.report(d, at, "sync is automated and selfHeal is not on: what somebody changes by hand stays until the next commit")
 		}
 	}

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 )
@@ -124,14 +125,12 @@ func checkAllAtOnce(r *run, d *document) {
 func checkManyClusters(r *run) {
 	const most = 10
 	seen := map[string]bool{}
-	var first *document
+	var last *document
 	note := func(d *document, names ...string) {
-		for _, name := range names {
-			if name != "" && !templatedText(name) && !seen[name] {
-				seen[name] = true
-				first = d
-				return
-			}
+		name := cmp.Or(names...)
+		if name != "" && !templatedText(name) && !seen[name] {
+			seen[name] = true
+			last = d
 		}
 	}
 	for _, d := range r.repo.docs {
@@ -145,8 +144,8 @@ func checkManyClusters(r *run) {
 				}
 			}
 		}
-		if first != nil && len(seen) > most {
-			r.report(d, nil, "with this one the repository names %d clusters or more; each is one more place to edit, and one mistake reaches them all", len(seen))
+		if len(seen) > most {
+			r.report(last, nil, "with this one the repository names %d clusters or more; each is one more place to edit, and one mistake reaches them all", len(seen))
 			return
 		}
 	}

@@ -167,17 +167,17 @@ func (r *repo) add(f *file, root *node) {
 	r.byDir[dir] = append(r.byDir[dir], d)
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d{1,9}): `)
+var yamlLine = regexp.MustCompile(`^yaml: (?:unmarshal errors:\s+)?line (\d{1,9}): `)
 
 // complaint takes the line out of a parser's error.
 func complaint(err error) (string, int) {
 	msg := err.Error()
 	m := yamlLine.FindStringSubmatch(msg)
 	if m == nil {
-		return strings.TrimPrefix(msg, "yaml: "), 1
+		return strings.Join(strings.Fields(strings.TrimPrefix(msg, "yaml: ")), " "), 1
 	}
 	line, _ := strconv.Atoi(m[1]) // up to nine digits
-	return msg[len(m[0]):], line
+	return strings.Join(strings.Fields(msg[len(m[0]):]), " "), max(1, line)
 }
 
 // resolve follows an alias.

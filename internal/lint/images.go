@@ -19,7 +19,7 @@ func checkImages(r *run) {
 	replaced := map[string]bool{}
 	for _, d := range r.repo.docs {
 		eachOverride(d, func(_ *node, name, tag string) {
-			if tag != "" && !mutableTag.MatchString(tag) {
+			if tag != "" {
 				replaced[name] = true
 			}
 		})

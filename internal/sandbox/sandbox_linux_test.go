@@ -303,6 +303,13 @@ func TestLimits(t *testing.T) {
 				}
 			})
 		}
+		t.Run("disk without names", func(t *testing.T) {
+			c := bash("for fd in 3 4 5 6 7; do eval \"exec $fd>f; rm f; head -c 8m /dev/zero >&$fd\"; done; sleep 20")
+			c.Limits = Limits{Time: 10 * time.Second, Disk: 32 << 20}
+			if _, err := space(t, s).Run(t.Context(), c); rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "more than 32 MiB") {
+				t.Errorf("got %v", err)
+			}
+		})
 		t.Run("one file", func(t *testing.T) {
 			c := bash("head -c 8m /dev/zero > big; stat -c %s big")
 			c.Disk = 4 << 20
@@ -495,6 +502,15 @@ func TestLeftovers(t *testing.T) {
 	}
 	if _, err := os.Stat(dies.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a leftover is still there: %v", err)
+	}
+	if os.Geteuid() == 0 {
+		closed := filepath.Join(dir, "closed")
+		if err := os.MkdirAll(filepath.Join(closed, "tmp"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(Options{TempDir: filepath.Join(closed, "tmp")}); rutter.CodeOf(err) != rutter.CodeUnavailable || !strings.Contains(err.Error(), "chmod o+x") {
+			t.Errorf("a folder that nobody can pass through is used: %v", err)
+		}
 	}
 	foreign := outside(t)
 	if err := os.Mkdir(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil {

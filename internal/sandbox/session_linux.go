@@ -32,6 +32,9 @@ func openSession(temp string) (*session, error) {
 	if err := trusted(base); err != nil {
 		return nil, err
 	}
+	if err := reachable(temp); err != nil {
+		return nil, err
+	}
 	if err := os.Chmod(base, passable()); err != nil {
 		return nil, unavailable("make the folder for workspaces: %w", err)
 	}
@@ -145,6 +148,29 @@ func trusted(dir string) error {
 		return unavailable("%s is there already and is not a folder that only this user can write to: remove it, or set another temporary folder", dir)
 	}
 	return nil
+}
+
+// reachable refuses a folder that the users of our programs cannot pass through.
+func reachable(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return unavailable("find the folder for workspaces: %w", err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return unavailable("look at the folder for workspaces: %w", err)
+		}
+		if info.Mode().Perm()&1 == 0 {
+			return unavailable("as root, programs run as a user of their own, who cannot pass through %s: set another temporary folder, or allow it (chmod o+x)", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 func passable() fs.FileMode {

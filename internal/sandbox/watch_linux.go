@@ -42,7 +42,9 @@ func (w *warden) watch(done <-chan struct{}) {
 		if n%diskEvery != 0 {
 			continue
 		}
-		switch used, err := usage(w.spec.folders()); {
+		used, err := usage(w.spec.folders())
+		used += unlinked(descendants(w.self))
+		switch {
 		case err != nil:
 			w.stop("it closed a folder to those who watch how much it writes: " + err.Error())
 			return
@@ -171,4 +173,30 @@ func usage(folders []string) (int64, error) {
 		}
 	}
 	return sum, nil
+}
+
+// unlinked is the disk space of files that processes hold open and that have
+// no name any more.
+func unlinked(ps []process) int64 {
+	type file struct{ dev, ino uint64 }
+	seen := map[file]bool{}
+	var sum int64
+	for _, p := range ps {
+		dir := fmt.Sprintf("/proc/%d/fd/", p.pid)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			var st syscall.Stat_t
+			if syscall.Stat(dir+e.Name(), &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Nlink > 0 {
+				continue
+			}
+			if f := (file{st.Dev, st.Ino}); !seen[f] {
+				seen[f] = true
+				sum += st.Blocks * 512
+			}
+		}
+	}
+	return sum
 }

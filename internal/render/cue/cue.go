@@ -113,7 +113,7 @@ func Render(in Input) ([]rutter.Object, []string, error) {
 	}
 	out, err := evaluate(in, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, withheld(in.Repo, err)
 	}
 	var all []found
 	if err := json.Unmarshal(out, &all); err != nil {
@@ -135,6 +135,17 @@ func evaluate(in Input, text []byte) ([]byte, error) {
 		return Task(in.Repo, text)
 	}
 	return in.Pool.Evaluate(in.Repo.Context(), TaskName, in.Repo, text) //nolint:wrapcheck // the caller says what was rendered
+}
+
+// withheld is an error without its text where a decrypted file was embedded:
+// cue writes the values that are in conflict.
+func withheld(repo *record.FS, err error) error {
+	e, ok := errors.AsType[*rutter.Error](err)
+	if !ok || e.File == "" || e.Code != rutter.CodeInvalid || !repo.IsSecret() {
+		return err
+	}
+	return &rutter.Error{Code: e.Code, File: e.File, Line: e.Line,
+		Message: "CUE fails here; what it says is withheld, because the render has read decrypted values: evaluate it where you may see them"}
 }
 
 // tags are what cue export -t would be given.

@@ -112,3 +112,19 @@ func TestNothingOutsideIsRead(t *testing.T) {
 		}
 	}
 }
+
+// TestDecryptedValuesStayUnsaid: an error does not repeat what a sealed file holds.
+func TestDecryptedValuesStayUnsaid(t *testing.T) {
+	open := func(_ context.Context, name string, _ []byte) ([]byte, bool, error) {
+		return []byte(`{"k": "PLAINTEXT"}`), name == "app/sealed.json", nil
+	}
+	files := map[string]string{"cue.mod/module.cue": "module: \"example.com/shop\"\nlanguage: version: \"v0.12.0\"\n", "app/sealed.json": `{"sops": 1}`,
+		"app/a.cue": "@extern(embed)\npackage a\n\nx: k: \"other\"\nx: _ @embed(file=sealed.json)\n"}
+	for _, p := range []*isolate.Pool{nil, pool(t, 0)} {
+		in := cue.Input{Repo: record.New(t.Context(), rendertest.Snapshot(files), record.Options{Decrypt: open}), Path: "app", Pool: p}
+		_, _, err := cue.Render(in)
+		if err == nil || strings.Contains(err.Error(), "PLAINTEXT") || !strings.HasPrefix(err.Error(), "app/a.cue:") {
+			t.Errorf("%v", err)
+		}
+	}
+}

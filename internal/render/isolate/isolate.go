@@ -45,6 +45,8 @@ const (
 	maxUses = 200
 	// maxQuestion bounds a path that a child asks for.
 	maxQuestion = 64 << 10
+	// maxFailure bounds the text of a task's error.
+	maxFailure = 4 << 10
 )
 
 // exitMemory is the exit code of a child that has used all of its memory.

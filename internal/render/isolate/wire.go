@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -72,6 +73,9 @@ func failureOf(err error) *failure {
 		// Text without the place, which Error would put before it again.
 		bare := &rutter.Error{Message: e.Message, Err: e.Err}
 		f.File, f.Line, f.Text = e.File, e.Line, bare.Error()
+	}
+	if len(f.Text) > maxFailure {
+		f.Text = strings.ToValidUTF8(f.Text[:maxFailure], "") + "…"
 	}
 	return f
 }

@@ -18,8 +18,9 @@ import (
 const (
 	// maxStack is the evaluator's usual limit on calls in calls.
 	maxStack = 500
-	// maxTraces bounds what std.trace may say.
-	maxTraces = 4096
+	// maxTraces bounds what std.trace may say in one file, maxMessage an error.
+	maxTraces  = 4096
+	maxMessage = 500
 )
 
 // Task evaluates the files of one request; an isolated process runs it under TaskName.
@@ -128,7 +129,13 @@ func (i *importer) place(e *rutter.Error, loc ast.LocationRange) bool {
 	return true
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+// oneLine is a message of the evaluator, or of the program, in one line that is not too long.
+func oneLine(s string) string {
+	if s = strings.Join(strings.Fields(s), " "); len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage], "") + "…"
+	}
+	return s
+}
 
 func lines(text []byte) []string {
 	var out []string

@@ -74,6 +74,9 @@ func Render(in Input) ([]Result, error) {
 	}
 	out, err := evaluate(in, text)
 	if err != nil {
+		if in.Repo.IsSecret() {
+			err = withheld(err)
+		}
 		if e, ok := errors.AsType[*rutter.Error](err); ok && e.File == "" && len(in.Files) == 1 {
 			err = &rutter.Error{Code: e.Code, File: in.Files[0], Message: "is not rendered", Err: err}
 		}
@@ -89,9 +92,23 @@ func Render(in Input) ([]Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		results[i] = Result{File: in.Files[i], Objects: objs, Warnings: a.Traces}
+		results[i] = Result{File: in.Files[i], Objects: objs}
+		if !in.Repo.IsSecret() {
+			results[i].Warnings = a.Traces
+		}
 	}
 	return results, nil
+}
+
+// withheld is an error without its text, which a program that has read a
+// decrypted file may have put anything into.
+func withheld(err error) error {
+	e, ok := errors.AsType[*rutter.Error](err)
+	if !ok || e.File == "" || e.Code != rutter.CodeInvalid {
+		return err // it is not the program's
+	}
+	return &rutter.Error{Code: e.Code, File: e.File, Line: e.Line,
+		Message: "Jsonnet fails here; what it says is withheld, because the render has read decrypted values: evaluate it where you may see them"}
 }
 
 func evaluate(in Input, text []byte) ([]byte, error) {

@@ -150,6 +150,7 @@ func TestErrors(t *testing.T) {
 		"an item without a name":         {files: map[string]string{"app/x.jsonnet": "[" + cm(`"a"`) + `, {apiVersion: "v1", kind: "Secret"}]`}, want: "app/x.jsonnet: item [1] of the output: Secret has no metadata.name"},
 		"null":                           {files: map[string]string{"app/x.jsonnet": "null"}, want: "app/x.jsonnet: evaluates to null"},
 		"a number":                       {files: map[string]string{"app/x.jsonnet": "1"}, want: "app/x.jsonnet: a Kubernetes object must be a mapping"},
+		"a very long error":              {files: map[string]string{"app/x.jsonnet": `error std.repeat("x", 100000)`}, want: "app/x.jsonnet:1: Jsonnet: " + strings.Repeat("x", 500) + "…"},
 		"a function":                     {files: map[string]string{"app/x.jsonnet": "{a: function(x) x}"}, want: "app/x.jsonnet"},
 		"a native function":              {files: map[string]string{"app/x.jsonnet": `std.native("parseYaml")("a")`}, want: "app/x.jsonnet:1: Jsonnet:"},
 		"an absolute import":             {files: map[string]string{"app/x.jsonnet": `importstr "/etc/passwd"`}, want: `app/x.jsonnet:1: Jsonnet: import "/etc/passwd": an absolute path leaves the repository`},
@@ -203,6 +204,30 @@ func TestFilesShareImports(t *testing.T) {
 	}
 }
 
+// TestDecryptedValuesStayUnsaid: neither an error nor a warning repeats what a sealed file holds.
+func TestDecryptedValuesStayUnsaid(t *testing.T) {
+	open := func(_ context.Context, name string, _ []byte) ([]byte, bool, error) {
+		return []byte(`{"k": "PLAINTEXT"}`), name == "app/sealed.json", nil
+	}
+	for program, fails := range map[string]bool{
+		`local s = import "sealed.json"; std.trace(s.k, ` + cm(`"a"`) + `)`: false,
+		`local s = import "sealed.json"; error s.k`:                         true,
+		`(import "sealed.json") + {"a": {}[$.k]}`:                           true,
+	} {
+		for _, p := range []*isolate.Pool{nil, pool(t, isolate.Options{})} {
+			snap := rendertest.Snapshot(map[string]string{"app/x.jsonnet": program, "app/sealed.json": `{"sops": 1}`})
+			in := jsonnet.Input{Repo: record.New(t.Context(), snap, record.Options{Decrypt: open}), Files: []string{"app/x.jsonnet"}, Dir: "app", Pool: p}
+			_, warnings, err := render(in)
+			if (err != nil) != fails || strings.Contains(fmt.Sprint(warnings, err), "PLAINTEXT") {
+				t.Errorf("%s: %q, %v", program, warnings, err)
+			}
+			if fails && !strings.HasPrefix(err.Error(), "app/x.jsonnet:1: ") {
+				t.Errorf("the place is missing: %v", err)
+			}
+		}
+	}
+}
+
 func TestTraces(t *testing.T) {
 	files := map[string]string{"app/x.jsonnet": `std.trace("seen", ` + cm(`"a"`) + `)`}
 	_, warnings, err := render(input(t.Context(), files, rutter.JsonnetOptions{}))
@@ -214,19 +239,19 @@ func TestTraces(t *testing.T) {
 // TestBombs: what would eat the machine ends as an error on this one file, soon, and the next render works.
 func TestBombs(t *testing.T) {
 	tests := map[string]struct{ program, want string }{
-		"a range of a billion":    {`std.length(std.range(1, 1e9))`, "more than 128 MiB"},
-		"an array without end":    {`local f(a) = if std.length(a) < 0 then a else f(a + a) tailstrict; f([1])`, "128 MiB"},
-		"a string without end":    {`local f(s, n) = if n == 0 then s else f(s + s, n - 1) tailstrict; std.length(std.asciiUpper(f("laugh", 40)))`, "128 MiB"},
+		"a range of a billion":    {`std.length(std.range(1, 1e9))`, "more than 64 MiB"},
+		"an array without end":    {`local f(a) = if std.length(a) < 0 then a else f(a + a) tailstrict; f([1])`, "64 MiB"},
+		"a string without end":    {`local f(s, n) = if n == 0 then s else f(s + s, n - 1) tailstrict; std.length(std.asciiUpper(f("laugh", 40)))`, "64 MiB"},
 		"a billion laughs":        {`local l0 = ["lol"]; ` + laughs(9) + `l9`, "app/x.jsonnet"},
 		"repeat":                  {`std.repeat("x", 1e11)`, "app/x.jsonnet"},
-		"make an array":           {`std.foldl(function(a, b) a + b, std.makeArray(1e9, function(i) i), 0)`, "128 MiB"},
-		"an endless tail call":    {`local f(x) = if x == 0 then f(1) tailstrict else f(0) tailstrict; f(1)`, "128 MiB"},
+		"make an array":           {`std.foldl(function(a, b) a + b, std.makeArray(1e9, function(i) i), 0)`, "64 MiB"},
+		"an endless tail call":    {`local f(x) = if x == 0 then f(1) tailstrict else f(0) tailstrict; f(1)`, "64 MiB"},
 		"fibonacci":               {`local f(n) = if n < 2 then n else f(n - 1) + f(n - 2); f(100)`, "stopped"},
 		"output of many megabyte": {`local s = std.repeat("x", 1000); std.map(function(i) s, std.range(1, 8000))`, "more than 4 MiB"},
 		"deep parentheses":        {strings.Repeat("(", 1_000_000), "app/x.jsonnet"},
 		"deep arrays":             {strings.Repeat("[", 200_000) + strings.Repeat("]", 200_000), "app/x.jsonnet"},
 	}
-	shared := pool(t, isolate.Options{MaxMemory: 128 << 20, MaxOutput: 4 << 20})
+	shared := pool(t, isolate.Options{MaxMemory: 64 << 20, MaxOutput: 4 << 20})
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
 		tt := tests[name]
 		t.Run(name, func(t *testing.T) {

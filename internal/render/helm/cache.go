@@ -23,6 +23,7 @@ type cached[V any] struct {
 	once sync.Once
 	v    V
 	err  error
+	// cost is what it was counted with; zero until it is finished.
 	cost int64
 	at   *list.Element
 }
@@ -36,8 +37,9 @@ func (c *cache[V]) get(key string, build func() (v V, cost int64, err error)) (V
 	e := c.entry(key)
 	e.once.Do(func() {
 		e.err = errUnfinished // stays when build panics
-		defer func() { c.settle(e) }()
-		e.v, e.cost, e.err = build()
+		var cost int64
+		defer func() { c.settle(e, cost) }()
+		e.v, cost, e.err = build()
 	})
 	return e.v, e.err
 }
@@ -56,18 +58,21 @@ func (c *cache[V]) entry(key string) *cached[V] {
 }
 
 // settle counts a new entry and makes room for it.
-func (c *cache[V]) settle(e *cached[V]) {
+func (c *cache[V]) settle(e *cached[V], cost int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.by[e.key] != e {
+		return // it has been pushed out meanwhile
+	}
 	if e.err != nil {
 		c.drop(e)
 		return
 	}
-	c.used += e.cost
+	e.cost = cost
+	c.used += cost
 	for last := c.order.Back(); c.used > c.max && last != nil; last = c.order.Back() {
 		old, _ := last.Value.(*cached[V])
 		c.drop(old)
-		c.used -= old.cost
 	}
 }
 
@@ -75,5 +80,6 @@ func (c *cache[V]) drop(e *cached[V]) {
 	if c.by[e.key] == e {
 		delete(c.by, e.key)
 		c.order.Remove(e.at)
+		c.used -= e.cost
 	}
 }

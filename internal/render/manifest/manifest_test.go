@@ -142,6 +142,61 @@ spec: {}
 	objs[1].DeepCopy() // panics on types that unstructured objects may not hold
 }
 
+// TestLists: what a list kind stands for.
+func TestLists(t *testing.T) {
+	const pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}}"
+	nested := func(n int) string {
+		return strings.Repeat("{apiVersion: v1, kind: List, items: [", n) + pod + strings.Repeat("]}", n)
+	}
+	tests := map[string]struct {
+		in     string
+		want   []string
+		err    string
+		reason string
+	}{
+		"no items":                  {in: "{apiVersion: v1, kind: List}"},
+		"null items":                {in: "{apiVersion: v1, kind: List, items: null}"},
+		"empty items":               {in: "{apiVersion: v1, kind: PodList, items: []}"},
+		"null in items":             {in: "{apiVersion: v1, kind: List, items: [null, " + pod + ", ~]}", want: []string{"v1 Pod p"}},
+		"items that are none":       {in: "{apiVersion: v1, kind: List, items: {a: b}}", err: "f.yaml:1: items of a List must be a list, it is a mapping (document 1)"},
+		"items that are a text":     {in: "{apiVersion: v1, kind: List, items: x}", err: "items of a List must be a list, it is a string"},
+		"a typed list":              {in: "{apiVersion: apps/v1, kind: DeploymentList, items: [{metadata: {name: d}}]}", want: []string{"apps/v1 Deployment d"}, reason: "its items need not repeat what it says"},
+		"a typed list of others":    {in: "{apiVersion: v1, kind: PodList, items: [{kind: Secret, metadata: {name: s}}]}", want: []string{"v1 Secret s"}},
+		"a typed null list":         {in: "{apiVersion: v1, kind: PodList, items: }"},
+		"an object named like one":  {in: "{apiVersion: x/v1, kind: AllowList, metadata: {name: a}}", want: []string{"x/v1 AllowList a"}},
+		"an object with items":      {in: "{apiVersion: x/v1, kind: Cart, metadata: {name: c}, items: [1, 2]}", want: []string{"x/v1 Cart c"}, reason: "its kind is no list's"},
+		"a list of lists":           {in: nested(3), want: []string{"v1 Pod p"}},
+		"lists without end":         {in: nested(20), err: "lists are nested too deeply"},
+		"an item that is no object": {in: "{apiVersion: v1, kind: List, items: [" + pod + ", text]}", err: "f.yaml:1: items[1]: a Kubernetes object must be a mapping, this is a string (document 1)"},
+		"an item of an item":        {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{kind: Pod}]}]}", err: "items[0]: items[0]: Pod has no apiVersion"},
+		"a sealed item":             {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: s}, sops: {mac: x}}]}", err: "items[0]: Secret \"s\" is encrypted with SOPS"},
+		"a JSON list":               {in: `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}]}`, want: []string{"v1 Pod p"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			docs, err := manifest.Documents([]byte(tt.in), "f.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := manifest.Decode(docs[0], "f.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			objs, err := docs[0].Objects(v, "f.yaml")
+			var got []string
+			for _, o := range objs {
+				got = append(got, o.GetAPIVersion()+" "+o.GetKind()+" "+o.GetName())
+			}
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("want error %q, got %v", tt.err, err)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tt.reason, diff)
+			}
+		})
+	}
+}
+
 func TestLenientDecodingWarns(t *testing.T) {
 	v, warning, err := manifest.DecodeLenient(manifest.Split([]byte("a: 1\na: 2\n"))[0], "x.yaml")
 	m, _ := v.(map[string]any)

@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync"
 
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
@@ -239,12 +238,8 @@ func objects(res resmap.ResMap, fsys *snapshotFS) (out []rutter.Object, certain 
 	find := fsys.origins()
 	certain = true
 	for _, each := range res.Resources() {
-		js, err := each.MarshalJSON()
+		m, err := plain(each)
 		if err != nil {
-			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
-		}
-		var m map[string]any
-		if err := utiljson.Unmarshal(js, &m); err != nil {
 			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
 		}
 		file := fsys.takeNote(m, fsys.root.keepNotes)

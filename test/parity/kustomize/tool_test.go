@@ -19,14 +19,14 @@ import (
 )
 
 // kustomizeBinary returns the real kustomize.
-func kustomizeBinary(t *testing.T) string {
+func kustomizeBinary(t testing.TB) string {
 	t.Helper()
 	return installed(t, "kustomize", "sigs.k8s.io/kustomize/kustomize/v5", kustomize.Version)
 }
 
 // installed returns a program that is built from its Go module and kept beside
 // the other tools.
-func installed(t *testing.T, name, pkg, version string) string {
+func installed(t testing.TB, name, pkg, version string) string {
 	t.Helper()
 	version = strings.TrimSpace(version)
 	root, err := filepath.Abs("../../..")

@@ -323,7 +323,8 @@ func TestNothingElseIsAsked(t *testing.T) {
 		t.Setenv(k, v)
 	}
 	other, _ := ageKey(t)
-	d, _ := newTest(t, keySecret("other", "", map[string][]byte{"a.agekey": other}))
+	otherPGP, _ := pgpKey(t, "")
+	d, _ := newTest(t, keySecret("other", "", map[string][]byte{"a.agekey": other, "a.asc": otherPGP}))
 	for name, k := range map[string]sops.KeyGroup{"age": {forAge(recipient)}, "pgp": {forPGP(entity)}} {
 		file := seal(t, formatYAML, secretYAML, sops.Metadata{}, k)
 		if _, sealed, err := d.Decrypt(t.Context(), "", "db.yaml", file); rutter.CodeOf(err) != rutter.CodeForbidden || !sealed {

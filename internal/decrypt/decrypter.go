@@ -34,7 +34,7 @@ const (
 const DefaultTimeout = 30 * time.Second
 
 // maxSealed bounds a sealed file. A Secret may hold 1 MiB.
-const maxSealed = 8 << 20
+const maxSealed = 5 << 20
 
 // Options are what a Decrypter needs; the zero value works.
 type Options struct {
@@ -120,13 +120,16 @@ func field(h hash.Hash, s string) {
 // Decrypt implements rutter.Decrypter. The integrity of the whole file is
 // checked (its MAC), always.
 func (d *Decrypter) Decrypt(ctx context.Context, project, name string, data []byte) (plain []byte, sealed bool, err error) {
+	place := place{file: name}
+	if len(data) > maxSealed { // too much to be parsed only to see
+		if bigEnvelope.Match(data) {
+			return nil, true, place.errorf(rutter.CodeInvalid, "is sealed with SOPS and larger than %d MiB: split it", maxSealed>>20)
+		}
+		return nil, false, nil
+	}
 	f := formatOf(name, data)
 	if f == formatNone {
 		return nil, false, nil
-	}
-	place := place{file: name}
-	if len(data) > maxSealed {
-		return nil, true, place.errorf(rutter.CodeInvalid, "is sealed with SOPS and larger than %d MiB: split it", maxSealed>>20)
 	}
 	err = guarded(place, func() error {
 		plain, err = d.openFile(ctx, project, place, f, data)

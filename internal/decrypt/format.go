@@ -27,6 +27,7 @@ var (
 	dotenvEnvelope = regexp.MustCompile(`(?m)^sops_(mac|version|lastmodified)=`)
 	iniEnvelope    = regexp.MustCompile(`(?m)^\[sops\]\s*$`)
 	yamlEnvelope   = regexp.MustCompile(`(?m)^sops:\s*$`)
+	bigEnvelope    = regexp.MustCompile(`(?m)^sops_mac=ENC\[|^\s+"?mac"?: "?ENC\[AES256_GCM|^mac\s*=\s*ENC\[`)
 	sealedValue    = regexp.MustCompile(`^ENC\[AES256_GCM,data:[^,]*,iv:[^,]*,tag:[^,]*,type:[^,\]]*\]$`)
 )
 

@@ -38,13 +38,19 @@ func metadata(d *document, f func(kind string, key, value *node)) {
 	if d.kind == "" || d.kind == "CustomResourceDefinition" {
 		return
 	}
+	visit := func(n *node) {
+		entries(get(n, "metadata", "annotations"), func(k, v *node) { f("annotation", k, v) })
+		entries(get(n, "metadata", "labels"), func(k, v *node) { f("label", k, v) })
+	}
+	visit(d.root)
 	walk(d.root, func(n *node) {
-		meta := get(n, "metadata")
-		if n.Kind != yaml.MappingNode || meta == nil {
-			return
+		for _, field := range []string{"template", "jobTemplate"} {
+			if t := get(n, field); t != nil {
+				visit(t)
+			}
 		}
-		for kind, plural := range map[string]string{"annotation": "annotations", "label": "labels"} {
-			entries(get(meta, plural), func(k, v *node) { f(kind, k, v) })
+		for _, t := range items(n, "volumeClaimTemplates") {
+			visit(t)
 		}
 	})
 	if d.is("kustomize.config.k8s.io", "Kustomization") {

@@ -17,9 +17,10 @@ type node = yaml.Node
 
 // repo is everything that is checked together.
 type repo struct {
-	files []*file
-	docs  []*document
-	byDir map[string][]*document
+	files  []*file
+	docs   []*document
+	byDir  map[string][]*document
+	byPath map[string]*file
 }
 
 // file is one YAML file.
@@ -68,7 +69,7 @@ func (d *document) object() string {
 
 // parse reads all files that are YAML.
 func parse(files []File) *repo {
-	r := &repo{byDir: map[string][]*document{}}
+	r := &repo{byDir: map[string][]*document{}, byPath: map[string]*file{}}
 	charts := map[string]bool{}
 	for _, f := range files {
 		if path.Base(f.Path) == "Chart.yaml" {
@@ -81,6 +82,7 @@ func parse(files []File) *repo {
 		}
 		parsed := &file{path: f.Path, lines: strings.Split(string(f.Content), "\n"), values: isValues(f.Path, charts)}
 		r.files = append(r.files, parsed)
+		r.byPath[f.Path] = parsed
 		r.read(parsed, f.Content)
 	}
 	return r

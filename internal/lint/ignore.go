@@ -100,11 +100,11 @@ func (r *run) ignored(f Finding) bool {
 	if slices.ContainsFunc(r.configs, func(c config) bool { return c.off(f) }) {
 		return true
 	}
-	i := slices.IndexFunc(r.repo.files, func(c *file) bool { return c.path == f.File })
-	if i < 0 || f.Rule == ignoreRule {
+	file := r.repo.byPath[f.File]
+	if file == nil || f.Rule == ignoreRule {
 		return false
 	}
-	lines := r.repo.files[i].lines
+	lines := file.lines
 	at := func(n int) string {
 		if n < 1 || n > len(lines) {
 			return ""

@@ -294,7 +294,7 @@ func (s spec) folders() []string {
 	return []string{in.tree, in.home, in.temp}
 }
 
-// program looks a command up in PATH, as a shell does.
+// candidates are the files that a command may mean, as a shell looks for them in PATH.
 func candidates(name, dir string, folders []string) []string {
 	if path.Base(name) != name {
 		if !filepath.IsAbs(name) {

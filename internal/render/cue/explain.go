@@ -28,6 +28,9 @@ func (p places) explain(err error, dir string) error {
 	if where := strings.Join(first.Path(), "."); where != "" && !strings.Contains(out.Message, where) {
 		out.Message = where + ": " + out.Message
 	}
+	if strings.Contains(out.Message, "incomplete value") {
+		out.Message += ": give it a value or a default; where it has a tag, set the plugin parameter of that name"
+	}
 	if n := len(all) - 1; n > 0 {
 		out.Message += fmt.Sprintf(" (and %d more)", n)
 	}

@@ -33,12 +33,32 @@ type content struct {
 type known struct {
 	mu sync.Mutex
 	by map[[2]string]*content
+	// small are the hashes of files whose aliases are known to do no harm.
+	small map[string]bool
 }
 
 // maxKnown bounds the files that are remembered.
 const maxKnown = 2048
 
-func newKnown() *known { return &known{by: map[[2]string]*content{}} }
+func newKnown() *known { return &known{by: map[[2]string]*content{}, small: map[string]bool{}} }
+
+func (k *known) isSmall(hash string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.small[hash]
+}
+
+func (k *known) setSmall(hash string) {
+	if hash == "" {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.small) >= maxKnown {
+		clear(k.small)
+	}
+	k.small[hash] = true
+}
 
 func (k *known) get(file, hash string) *content {
 	if hash == "" {

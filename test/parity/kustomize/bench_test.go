@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -15,35 +14,50 @@ import (
 	"github.com/rutterhq/rutter/internal/render/record"
 )
 
-// monorepo writes n overlays on one base of ten Deployments.
-func monorepo(b *testing.B, n int) string {
-	b.Helper()
-	var base strings.Builder
-	for i := range 10 {
-		fmt.Fprintf(&base, `---
-apiVersion: apps/v1
+// base is an application of six objects, with the generated ConfigMap.
+const base = `apiVersion: apps/v1
 kind: Deployment
-metadata: {name: web%d}
+metadata: {name: web}
 spec:
-  selector: {matchLabels: {app: web%d}}
+  selector: {matchLabels: {app: web}}
   template:
-    metadata: {labels: {app: web%d}}
+    metadata: {labels: {app: web}}
     spec:
+      serviceAccountName: web
       containers:
       - name: web
         image: nginx:1.0
+        ports: [{containerPort: 80}]
         envFrom: [{configMapRef: {name: settings}}]
-        resources: {limits: {memory: 100Mi}}
+        resources: {limits: {memory: 100Mi}, requests: {cpu: 50m}}
+        readinessProbe: {httpGet: {path: /, port: 80}}
 ---
 apiVersion: v1
 kind: Service
-metadata: {name: web%d}
-spec: {selector: {app: web%d}, ports: [{port: 80}]}
-`, i, i, i, i, i)
-	}
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web}
+spec: {rules: [{host: example.com, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 3}
+`
+
+// monorepo writes n overlays on one base.
+func monorepo(b *testing.B, n int) string {
+	b.Helper()
 	files := map[string]string{
 		"base/kustomization.yaml": "resources: [all.yaml]\nconfigMapGenerator: [{name: settings, literals: [a=b]}]\nlabels: [{pairs: {shop: main}}]\n",
-		"base/all.yaml":           base.String(),
+		"base/all.yaml":           base,
 	}
 	for i := range n {
 		files[fmt.Sprintf("apps/a%d/kustomization.yaml", i)] = fmt.Sprintf("resources: [../../base]\nnamespace: team-%d\nimages: [{name: nginx, newTag: \"1.%d\"}]\n"+

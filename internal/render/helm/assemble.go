@@ -53,7 +53,7 @@ func (a *assembler) chart(files []*archive.BufferedFile, where string, depth int
 	own, subs := apart(files)
 	c, err := loader.LoadFiles(own)
 	if err != nil {
-		return nil, a.invalid(path.Join(where, "Chart.yaml"), "the chart cannot be loaded: "+oneLine(err.Error()))
+		return nil, a.unreadableFile(where, own, err)
 	}
 	for _, f := range c.Raw {
 		switch f.Name {

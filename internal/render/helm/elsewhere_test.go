@@ -211,7 +211,7 @@ func TestRemoteValueFiles(t *testing.T) {
 		"with a query":          {opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/prod.yaml?token=s"}}, want: "1.0.0 query"},
 		"a file parameter":      {opts: rutter.HelmOptions{FileParameters: []rutter.HelmFile{{Name: "x", Path: "https://example.com/envs/prod.yaml"}}}, want: "1.0.0 x: remote\n"},
 		"missing is an error":   {opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/gone.yaml"}, IgnoreMissingValueFiles: true}, code: rutter.CodeNotFound, says: "https://example.com/gone.yaml"},
-		"no values":             {opts: rutter.HelmOptions{ValueFiles: []string{"http://example.com/bad.yaml"}}, code: rutter.CodeInvalid, says: "http://example.com/bad.yaml: is no file of values"},
+		"no values":             {opts: rutter.HelmOptions{ValueFiles: []string{"http://example.com/bad.yaml"}}, code: rutter.CodeInvalid, says: "http://example.com/bad.yaml:1: cannot be read: it is no mapping, but of the kind array"},
 		"another protocol":      {opts: rutter.HelmOptions{ValueFiles: []string{"ftp://u:hunter2@example.com/v.yaml"}}, code: rutter.CodeInvalid, says: "ftp://example.com/v.yaml: files are not read over ftp here (allowed: http, https)"},
 		"a protocol allowed":    {opts: rutter.HelmOptions{ValueFiles: []string{"http://example.com/bad.yaml"}}, schemes: []string{"https"}, code: rutter.CodeInvalid, says: "not read over http here (allowed: https)"},
 		"none allowed":          {opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/envs/prod.yaml"}}, schemes: []string{}, code: rutter.CodeInvalid, says: "not read over https here"},

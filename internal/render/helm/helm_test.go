@@ -158,6 +158,22 @@ func TestErrors(t *testing.T) {
 			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/v.yaml"}}, code: rutter.CodeUnsupported,
 			says: []string{"https://example.com/v.yaml"},
 		},
+		"a file of values with a tab": {
+			files: chart(map[string]string{"v.yaml": "a: 1\n---\nb:\n\tc: 1\n"}), opts: rutter.HelmOptions{ValueFiles: []string{"v.yaml"}},
+			says: []string{"chart/v.yaml:4", "document 2", "no YAML", "cannot start any token"},
+		},
+		"a chart's values that are a list": {
+			files: chart(map[string]string{"values.yaml": "# list\n- a\n"}), says: []string{"chart/values.yaml:2", "no mapping, but of the kind array"},
+		},
+		"a sub-chart's values that are no YAML": {
+			files: chart(map[string]string{"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/values.yaml": "a: 1\nb: [\n"}), says: []string{"chart/charts/sub/values.yaml:"},
+		},
+		"Chart.yaml with a wrong kind of value": {
+			files: map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: text\n"}, says: []string{"chart/Chart.yaml", "wrong kind"},
+		},
+		"values that are a list": {
+			files: chart(nil), opts: rutter.HelmOptions{Values: "- a\n"}, says: []string{"helm.values:1", "no mapping"},
+		},
 		"unknown ref": {
 			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"$other/v.yaml"}},
 			says: []string{`no source has the ref "other"`},

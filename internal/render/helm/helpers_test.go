@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/helm"
 )
 
 func year() int { return time.Now().Year() }
@@ -23,3 +24,5 @@ func uniq(in iter.Seq[string]) map[string]bool {
 	}
 	return out
 }
+
+func newRenderer() *helm.Renderer { return helm.New(helm.Limits{}) }

@@ -186,7 +186,7 @@ func TestC4ValueBombs(t *testing.T) {
 		opts  rutter.HelmOptions
 		says  string
 	}{
-		"aliases in the chart's values":  {files: map[string]string{"values.yaml": aliasBomb()}, says: "chart/Chart.yaml"},
+		"aliases in the chart's values":  {files: map[string]string{"values.yaml": aliasBomb()}, says: "chart/values.yaml"},
 		"aliases in a values file":       {files: map[string]string{"v.yaml": aliasBomb()}, opts: rutter.HelmOptions{ValueFiles: []string{"v.yaml"}}, says: "chart/v.yaml"},
 		"aliases in values":              {opts: rutter.HelmOptions{Values: aliasBomb()}, says: "helm.values"},
 		"aliases in valuesObject":        {opts: rutter.HelmOptions{ValuesObject: []byte(aliasBomb())}, says: "helm.valuesObject"},

@@ -3,6 +3,7 @@ package helm
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"maps"
 	"path"
 	"slices"
@@ -38,8 +39,13 @@ type templates struct {
 // are depends on the content and on which dependencies are on under what name.
 func (r *Renderer) templates(ctx context.Context, id, chartName string, pages map[string]page) (*templates, error) {
 	names := inOrder(pages)
-	key := sha256.Sum256([]byte(id + "\n" + strings.Join(names, "\n")))
-	return r.parsed.get(string(key[:]), func() (*templates, int64, error) {
+	h := sha256.New()
+	fmt.Fprintln(h, id)
+	for _, name := range names {
+		fmt.Fprintln(h, name, len(pages[name].text))
+	}
+	key := h.Sum(nil)
+	return r.parsed.get(string(key), func() (*templates, int64, error) {
 		t, err := parseTemplates(ctx, chartName, names, pages)
 		cost := int64(4096)
 		for _, p := range pages {

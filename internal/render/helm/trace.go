@@ -102,7 +102,7 @@ func (t *tracer) own(c *chart.Chart, kind string, at tokens) (map[string]any, la
 	from := layer{kind: kind, file: t.family.place(raw), lines: linesOf(raw.Data), base: at, ofChart: true}
 	tree, err := readValues(raw.Data)
 	if err != nil {
-		return nil, from, &rutter.Error{Code: rutter.CodeInvalid, File: from.file, Message: "is no file of values: " + oneLine(err.Error())}
+		return nil, from, unreadable(from.file, raw.Data, err)
 	}
 	return tree, from, nil
 }

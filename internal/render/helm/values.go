@@ -54,7 +54,7 @@ func inlineValues(o rutter.HelmOptions) (map[string]any, error) {
 	}
 	out, err := readValues(text)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is no mapping of values: %s", field, oneLine(err.Error()))
+		return nil, unreadable(field, text, err)
 	}
 	return out, nil
 }
@@ -228,7 +228,7 @@ func (f valueFile) load() (map[string]any, error) {
 	}
 	layer, err := readValues(data)
 	if err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: f.name(), Message: "is no file of values: " + oneLine(err.Error())}
+		return nil, unreadable(f.name(), data, err)
 	}
 	return layer, nil
 }

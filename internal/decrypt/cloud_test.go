@@ -182,19 +182,3 @@ func TestCloudForms(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// FuzzDecrypt: no file brings the process down, and what is not opened is an error.
-func FuzzDecrypt(f *testing.F) {
-	f.Add("a.yaml", []byte("a: ENC[AES256_GCM,data:a,iv:b,tag:c,type:str]\nsops:\n  mac: ENC[a]\n  age: [{recipient: a, enc: b}]\n  lastmodified: 2020-01-01T00:00:00Z\n"))
-	f.Add("a.json", []byte(`{"a": [{"b": 1}], "sops": {"mac": "x", "lastmodified": "2020-01-01T00:00:00Z", "kms": [{"arn": "x", "context": {"a": null}, "created_at": "2020-01-01T00:00:00Z"}]}}`))
-	f.Add(".env", []byte("A=b\nsops_mac=x\nsops_age__list_0__map_enc=x\nsops_lastmodified=2020-01-01T00:00:00Z\n"))
-	f.Add("a.ini", []byte("[a]\nb=c\n[sops]\nmac=x\nlastmodified=2020-01-01T00:00:00Z\npgp__list_0__map_fp=x\n"))
-	f.Add("a", []byte(`{"data": "x", "sops": {"mac": "x"}}`))
-	d := New(Options{})
-	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		plain, sealed, err := d.Decrypt(t.Context(), "", name, data)
-		if plain != nil || sealed != (err != nil) {
-			t.Errorf("%q, sealed %v, %v", plain, sealed, err)
-		}
-	})
-}

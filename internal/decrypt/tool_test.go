@@ -59,3 +59,35 @@ func TestTool(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// FuzzDecrypt: no file brings the process down, whatever becomes of what the
+// tool has sealed, and no error quotes what it holds.
+func FuzzDecrypt(f *testing.F) {
+	f.Add("a.yaml", []byte("a: ENC[AES256_GCM,data:a,iv:b,tag:c,type:str]\nsops:\n  mac: ENC[a]\n  age: [{recipient: a, enc: b}]\n  lastmodified: 2020-01-01T00:00:00Z\n"))
+	f.Add("a.json", []byte(`{"a": [{"b": 1}], "sops": {"mac": "x", "lastmodified": "2020-01-01T00:00:00Z", "kms": [{"arn": "x", "context": {"a": null}, "created_at": "2020-01-01T00:00:00Z"}]}}`))
+	f.Add("a.ini", []byte("[a]\nb=c\n[sops]\nmac=x\nlastmodified=2020-01-01T00:00:00Z\npgp__list_0__map_fp=x\n"))
+	for _, name := range []string{"secret.yaml", "comment.yaml", "app.env", "app.ini", "app.json", "tls.bin"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "tool", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(name, data)
+	}
+	key, err := os.ReadFile(filepath.Join("testdata", "tool", "keys.agekey"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	d := New(Options{})
+	if err := d.SetKeys([]rutter.DecryptionKey{keySecret("age", "", map[string][]byte{"a.agekey": key})}); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, name string, data []byte) {
+		plain, sealed, err := d.Decrypt(t.Context(), "", name, data)
+		if (plain != nil || err != nil) && !sealed || plain != nil && err != nil {
+			t.Errorf("%q, sealed %v, %v", plain, sealed, err)
+		}
+		if err != nil && (strings.Contains(err.Error(), "line one") || strings.Contains(err.Error(), "5432")) {
+			t.Errorf("plaintext in %v", err)
+		}
+	})
+}

@@ -28,6 +28,14 @@ spec:
   destination: {name: eu-1, namespace: web}
 %s`
 
+// wavy are files with eleven waves, and others.
+func wavy(name string, others ...File) []File {
+	for i := range 11 {
+		others = append(others, File{fmt.Sprintf(name, i), fmt.Appendf(nil, "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {argocd.argoproj.io/sync-wave: '%d'}}\n", i)})
+	}
+	return others
+}
+
 // TestGood are files that look like mistakes and are none. What is a mistake is
 // in test/lint/testdata.
 func TestGood(t *testing.T) {
@@ -116,6 +124,15 @@ func TestBad(t *testing.T) {
 		},
 		"a secret-type": {one("a.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {labels: {argocd.argoproj.io/secret-type: repo-cred}}\n"), []string{"annotation-value:a.yaml:3"}},
 		"gaps":          {one("a.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {argocd.argoproj.io/sync-wave: '1'}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {annotations: {argocd.argoproj.io/sync-wave: '100'}}\n"), []string{"many-waves:a.yaml:7"}},
+		"waves over the folders of a kustomization": {
+			wavy("app/%[1]d/a.yaml", File{"app/kustomization.yaml", []byte("resources: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n")}),
+			[]string{"many-waves:app/10/a.yaml:3"},
+		},
+		"waves over the folders of an Application": {
+			wavy("apps/%[1]d/a.yaml", one("root.yaml", fmt.Sprintf(strings.Replace(app, "path: web", "path: apps", 1), "labels: {}", ", directory: {recurse: true}", ""))...),
+			[]string{"many-waves:apps/10/a.yaml:3"},
+		},
+		"waves of folders that have nothing to do with each other": {wavy("app/%[1]d/a.yaml"), []string{}},
 		"a hundred Applications": {
 			one("a.yaml", strings.Repeat(fmt.Sprintf(app, "labels: {}", "", "")+"---\n", 101)), []string{"big-app-of-apps:a.yaml:801"},
 		},

@@ -86,7 +86,7 @@ func rules() []rule {
 			remedy: "make an AppProject for the team and name it in spec.project", document: checkDefaultProject,
 		},
 		{
-			id: "many-waves", severity: Warning, doc: "more than 10 sync waves in a folder, or waves far apart",
+			id: "many-waves", severity: Warning, doc: "more than 10 sync waves in what is deployed together, or waves far apart",
 			remedy: "keep waves for what must be there first (namespaces, CRDs, operators); let the rest go together", repository: checkWaves,
 		},
 		{

@@ -31,7 +31,7 @@ func (c *counts) add(n *int) {
 
 // TestParity compares every tree. (Scenario: kustomize output equals kustomize build's.)
 func TestParity(t *testing.T) {
-	k := tool{kustomizeBinary(t), helmBinary(t)}
+	k := tool{bin: kustomizeBinary(t), helm: helmBinary(t)}
 	r := kustomize.New()
 	var ours, modules counts
 	mined, skipped := minedTrees(t)

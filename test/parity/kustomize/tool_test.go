@@ -51,7 +51,11 @@ func installed(t testing.TB, name, pkg, version string) string {
 }
 
 // tool runs the real kustomize in a folder.
-type tool struct{ bin, helm string }
+type tool struct {
+	bin, helm string
+	// env replaces what is said of the network.
+	env []string
+}
 
 func (k tool) run(dir string, args ...string) ([]byte, error) {
 	cmd := exec.Command(k.bin, args...)
@@ -59,7 +63,7 @@ func (k tool) run(dir string, args ...string) ([]byte, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	// No proxy answers there, so nothing on the network can be reached by accident.
-	cmd.Env = append(os.Environ(), "HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "GIT_ALLOW_PROTOCOL=none")
+	cmd.Env = append(append(os.Environ(), "HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1", "GIT_ALLOW_PROTOCOL=none"), k.env...)
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("kustomize %s: %w: %s", strings.Join(args, " "), err, stderr.String())
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -150,6 +151,23 @@ type KustomizeOptions struct {
 type KustomizeReplica struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
+}
+
+// UnmarshalJSON takes the count as a number or as a text (reference 1.5).
+func (r *KustomizeReplica) UnmarshalJSON(data []byte) error {
+	var raw struct {
+		Name  string          `json:"name"`
+		Count json.RawMessage `json:"count"`
+	}
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return Errorf(CodeInvalid, "replicas: %w", err)
+	}
+	count, err := strconv.ParseInt(strings.Trim(string(raw.Count), `"`), 10, 32)
+	if err != nil || count < 0 {
+		return Errorf(CodeInvalid, "replicas: count %s of %q is not a number of replicas", raw.Count, raw.Name)
+	}
+	r.Name, r.Count = raw.Name, count
+	return nil
 }
 
 // KustomizePatch is one inline or file patch.

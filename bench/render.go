@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"strings"
 	"sync"
@@ -115,6 +116,10 @@ func (b *renderBench) phase(ctx context.Context, phase, file, content string) er
 			return err
 		}
 	}
+	stop, err := b.startProfile(phase)
+	if err != nil {
+		return err
+	}
 	resetPeak()
 	runs, git := b.renderer.Stats().Runs, b.fetcher.Stats()
 	began := time.Now()
@@ -123,6 +128,7 @@ func (b *renderBench) phase(ctx context.Context, phase, file, content string) er
 		return fmt.Errorf("fetch: %w", err)
 	}
 	concerned, err := b.renderAll(ctx, snap)
+	stop()
 	if err != nil {
 		return err
 	}
@@ -212,6 +218,24 @@ func (r renderRow) processes() string {
 		return ""
 	}
 	return fmt.Sprintf("\n%14s %.1f times as fast as kustomize and helm as processes (%.1fs by a sample of %d)", "", r.Ratio, float64(r.ProcessMS)/1000, r.Sample)
+}
+
+// startProfile begins a CPU profile of a phase, where one is asked for.
+func (b *renderBench) startProfile(phase string) (stop func(), err error) {
+	if b.profile == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(filepath.Join(b.profile, phase+".pprof"))
+	if err != nil {
+		return nil, fmt.Errorf("make the profile: %w", err)
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, fmt.Errorf("start the profile: %w", err)
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close() // a profile that is not whole shows when it is read
+	}, nil
 }
 
 // resetPeak makes the kernel measure the peak of memory anew.

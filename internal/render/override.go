@@ -59,6 +59,9 @@ func merge(src rutter.Source, patch []byte) (rutter.Source, error) {
 	if err != nil {
 		return out, fmt.Errorf("merge: %w", err)
 	}
+	if merged, err = withoutHelmVersion(merged); err != nil {
+		return out, err
+	}
 	dec := json.NewDecoder(bytes.NewReader(merged))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&out); err != nil && !errors.Is(err, io.EOF) {
@@ -66,6 +69,28 @@ func merge(src rutter.Source, patch []byte) (rutter.Source, error) {
 			return out, rutter.Errorf(rutter.CodeUnsupported, "%w: it is not acted on yet", err)
 		}
 		return out, fmt.Errorf("decode: %w", err)
+	}
+	return out, nil
+}
+
+// withoutHelmVersion drops helm.version, which means nothing any more (reference 1.6).
+func withoutHelmVersion(source []byte) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(source, &fields); err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	var helm map[string]json.RawMessage
+	if json.Unmarshal(fields["helm"], &helm) != nil || helm["version"] == nil {
+		return source, nil
+	}
+	delete(helm, "version")
+	var err error
+	if fields["helm"], err = json.Marshal(helm); err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	out, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
 	}
 	return out, nil
 }

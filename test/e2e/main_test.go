@@ -137,7 +137,7 @@ func (w *world) startController(ctx context.Context) error {
 	bound := make(chan string, 1)
 	cfg := daemon.Config{
 		REST: w.hub.rest, Namespace: controlNamespace, DataDir: filepath.Join(w.dir, "data"),
-		Poll: pollEvery, Jitter: time.Second, AllowUnsigned: true, Submodules: true,
+		Poll: pollEvery, Jitter: time.Second, AllowUnsigned: true, Submodules: true, Plugins: filepath.Join("testdata", "plugins"),
 		Logger:    slog.New(slog.NewTextHandler(logs, nil)),
 		Listening: func(addr string) { bound <- addr },
 	}

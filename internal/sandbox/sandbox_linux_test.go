@@ -328,35 +328,38 @@ func TestLimits(t *testing.T) {
 			}
 		})
 		t.Run("fork bomb", func(t *testing.T) {
-			c := bash(":(){ :|:& };:; sleep 10")
+			c := bash(":(){ :|:& };: " + nap(0) + "; sleep 10")
 			c.Limits = Limits{Time: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Processes: 50}
 			_, err := space(t, s).Run(t.Context(), c)
 			if rutter.CodeOf(err) != rutter.CodeInvalid {
 				t.Errorf("got %v", err)
 			}
-			if n := processes(t, ":|:"); n > 0 {
+			if n := processes(t, nap(0)); n > 0 {
 				t.Errorf("%d of its processes live", n)
 			}
 		})
 	})
 }
 
+// nap is how long programs of this run of the tests sleep: they are found by it.
+func nap(seconds int) string { return fmt.Sprintf("%d.%d", seconds, 10_000_000+os.Getpid()) }
+
 // TestNothingSurvives: what a program leaves running is gone when it ends.
 func TestNothingSurvives(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
-		res, err := space(t, s).Run(t.Context(), bash("(setsid sleep 98765.25 >/dev/null 2>&1 &) ; (sleep 98765.25 &); nohup sleep 98765.25 & sleep 0.1; echo out"))
+		res, err := space(t, s).Run(t.Context(), bash(strings.ReplaceAll("(setsid sleep LONG >/dev/null 2>&1 &) ; (sleep LONG &); nohup sleep LONG & sleep 0.1; echo out", "LONG", nap(9876))))
 		if err != nil || string(res.Stdout) != "out\n" {
 			t.Errorf("got %q, %v", res.Stdout, err)
 		}
-		if n := processes(t, "98765.25"); n > 0 {
+		if n := processes(t, nap(9876)); n > 0 {
 			t.Errorf("%d processes live", n)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(200*time.Millisecond, cancel)
-		if _, err := space(t, s).Run(ctx, bash("setsid sleep 98765.25 & sleep 98765.25")); rutter.CodeOf(err) != rutter.CodeUnavailable {
+		if _, err := space(t, s).Run(ctx, bash("setsid sleep "+nap(9876)+" & sleep "+nap(9876))); rutter.CodeOf(err) != rutter.CodeUnavailable {
 			t.Errorf("a run that is not wanted any more ends with %v", err)
 		}
-		if n := processes(t, "98765.25"); n > 0 {
+		if n := processes(t, nap(9876)); n > 0 {
 			t.Errorf("%d processes live after a cancellation", n)
 		}
 	})
@@ -536,7 +539,7 @@ func hang(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	_, _ = w.Run(context.Background(), bash("setsid sleep 4321.75 & echo x > f; sleep 4321.75"))
+	_, _ = w.Run(context.Background(), bash("setsid sleep "+nap(4321)+" & echo x > f; sleep "+nap(4321)))
 	panic("it ended")
 }
 
@@ -550,11 +553,11 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it runs", func() bool { return processes(t, "sleep\x004321.75") == 2 })
+		sleeps := fmt.Sprintf("sleep\x004321.%d", 10_000_000+cmd.Process.Pid)
+		eventually(t, "it runs", func() bool { return processes(t, sleeps) == 2 })
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		eventually(t, "nothing of it lives", func() bool { return processes(t, "4321.75") == 0 })
-		eventually(t, "the warden is gone", func() bool { return processes(t, wardenName) == 0 })
+		eventually(t, "nothing of it lives", func() bool { return processes(t, sleeps) == 0 })
 		open(t, Options{TempDir: dir})
 		left, _ := filepath.Glob(filepath.Join(dir, "*", "s-*"))
 		if len(left) != 1 {

@@ -61,14 +61,14 @@ func agree(t *testing.T, r *Renderer, in Input, secret string) {
 		last[l.Path] = l
 	}
 	for p, v := range seen {
-		if l, ok := last[p]; !ok || text1(l.Value) != text1(v) {
-			t.Errorf("templates see %q = %s, the last layer is %+v", p, text1(v), l)
+		if l, ok := last[p]; !ok || canonical(l.Value) != canonical(v) {
+			t.Errorf("templates see %q = %s, the last layer is %+v", p, canonical(v), l)
 		}
 	}
 }
 
-// text1 is a value as comparable text, whatever the type of its number.
-func text1(v any) string {
+// canonical is a value as comparable text, whatever the type of its number.
+func canonical(v any) string {
 	out, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

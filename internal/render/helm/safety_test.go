@@ -92,6 +92,28 @@ func TestC4SymbolicLinks(t *testing.T) {
 	}
 }
 
+// TestC4LinkedValueFiles: a values file that is a link out of the tree is an
+// error, also where a missing one would not be.
+func TestC4LinkedValueFiles(t *testing.T) {
+	outside, root := t.TempDir(), t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(outside, "v.yaml"), []byte("secret: hunter2\n"), 0o600), os.MkdirAll(filepath.Join(root, "chart", "envs"), 0o750),
+		os.WriteFile(filepath.Join(root, "chart", "Chart.yaml"), []byte("apiVersion: v2\nname: web\nversion: 1.0.0\n"), 0o600),
+		os.WriteFile(filepath.Join(root, "chart", ".helmignore"), []byte("envs\n"), 0o600),
+		os.Symlink(filepath.Join(outside, "v.yaml"), filepath.Join(root, "chart", "envs", "v.yaml"))); err != nil {
+		t.Fatal(err)
+	}
+	snap, err := osdir.Open(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+	for _, entry := range []string{"envs/v.yaml", "envs/*.yaml"} {
+		in := input(t, nil, rutter.HelmOptions{ValueFiles: []string{entry}, IgnoreMissingValueFiles: true})
+		in.Repo = record.New(t.Context(), snap, record.Options{})
+		refused(t, in, "helm.valueFiles[0]", "chart/envs/v.yaml: the symbolic link")
+	}
+}
+
 // member is a file of an archive.
 type member struct {
 	tar.Header

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -56,6 +57,9 @@ func matches(in Input, f valueFile) ([]valueFile, error) {
 		if f.repo.IsFile(f.path) {
 			return []valueFile{f}, nil
 		}
+		if leadsNowhere(f.repo, f.path) {
+			return nil, linkError(f.path)
+		}
 		if in.Options.IgnoreMissingValueFiles {
 			return nil, f.repo.Err()
 		}
@@ -79,6 +83,21 @@ func matches(in Input, f valueFile) ([]valueFile, error) {
 	return found, nil
 }
 
+// leadsNowhere reports whether a path that cannot be read is a symbolic link.
+func leadsNowhere(repo *record.FS, p string) bool {
+	entries, err := repo.ReadDir(path.Dir(p))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() == path.Base(p) && e.Type()&fs.ModeSymlink != 0
+	})
+}
+
+func linkError(p string) error {
+	return &rutter.Error{Code: rutter.CodeInvalid, File: p, Message: "the symbolic link leads nowhere, or out of the repository: put the file into the repository"}
+}
+
 // expand lists matching files below dir: the files of a folder in order, then
 // its sub-folders.
 func expand(in valueFile, dir string, depth int) ([]valueFile, error) {
@@ -96,8 +115,11 @@ func expand(in valueFile, dir string, depth int) ([]valueFile, error) {
 		switch {
 		case e.IsDir():
 			folders = append(folders, p)
-		case doublestar.MatchUnvalidated(in.path, p) && (e.Type().IsRegular() || in.repo.IsFile(p)):
+		case !doublestar.MatchUnvalidated(in.path, p):
+		case e.Type().IsRegular() || in.repo.IsFile(p):
 			out = append(out, valueFile{repo: in.repo, source: in.source, path: p})
+		case e.Type()&fs.ModeSymlink != 0 && !in.repo.IsDir(p):
+			return nil, linkError(p)
 		}
 	}
 	if depth <= 0 {

@@ -17,7 +17,6 @@ import (
 
 // inflate renders a chart that a kustomization lists, with the built-in Helm.
 func (r *Renderer) inflate(ctx context.Context, j job, c kustomize.Chart) ([]rutter.Object, error) {
-	j.env.UseCapabilities()
 	files, dir, err := chartFiles(j, c)
 	if err != nil {
 		return nil, err

@@ -34,6 +34,8 @@ func fleet() map[string]string {
 		"chart/values.yaml":             "color: blue\n",
 		"chart/templates/cm.yaml":       "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\ndata:\n  color: {{ .Values.color }}\n  rev: {{ .Values.rev | default \"none\" | quote }}\n",
 		"envs/dev.yaml":                 "color: red\n",
+		"asking/Chart.yaml":             "apiVersion: v2\nname: asking\nversion: 1.0.0\n",
+		"asking/templates/cm.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: asking}\ndata: {version: {{ .Capabilities.KubeVersion.Version }}}\n",
 	}
 }
 
@@ -160,6 +162,7 @@ func TestWhatIsRenderedAgain(t *testing.T) {
 		q.Source.Helm = &rutter.HelmOptions{ValueFiles: []string{"/envs/*.yaml"}}
 	}
 	plain := func(q *rutter.RenderRequest) { q.Source.Path = "plain" }
+	asks := func(q *rutter.RenderRequest) { q.Source.Path = "asking" }
 	tests := map[string]struct {
 		setup   func(*rutter.RenderRequest)
 		change  map[string]string
@@ -186,7 +189,8 @@ func TestWhatIsRenderedAgain(t *testing.T) {
 		"chart: a value file changed":       {setup: helm, change: map[string]string{"envs/dev.yaml": "color: green\n"}},
 		"chart: a matching value file came": {setup: helm, change: map[string]string{"envs/eu.yaml": "color: green\n"}},
 		"chart: a folder beside it changed": {setup: helm, change: map[string]string{"plain/one.yaml": "x: y\n"}, cached: true},
-		"chart: another cluster":            {setup: helm, request: func(q *rutter.RenderRequest) { q.KubeVersion = "v1.30.0" }},
+		"chart: another cluster":            {setup: helm, request: func(q *rutter.RenderRequest) { q.KubeVersion = "v1.30.0" }, cached: true},
+		"chart that asks: another cluster":  {setup: asks, request: func(q *rutter.RenderRequest) { q.KubeVersion = "v1.30.0" }},
 		"chart: another namespace":          {setup: helm, request: func(q *rutter.RenderRequest) { q.Namespace = "other" }},
 	}
 	for name, tt := range tests {

@@ -24,7 +24,6 @@ func (r *Renderer) runKustomize(ctx context.Context, repo *record.FS, j job) ([]
 }
 
 func (r *Renderer) runHelm(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	j.env.UseCapabilities()
 	return r.helm.Render(ctx, r.helmInput(repo, j))
 }
 

@@ -118,13 +118,16 @@ func chart(files map[string]string) map[string]string {
 	return out
 }
 
-func TestErrors(t *testing.T) {
-	tests := map[string]struct {
-		files map[string]string
-		opts  rutter.HelmOptions
-		code  rutter.Code
-		says  []string
-	}{
+// failing is an input that cannot be rendered, and what the error must say.
+type failing struct {
+	files map[string]string
+	opts  rutter.HelmOptions
+	code  rutter.Code // invalid, unless another is named
+	says  []string
+}
+
+func failingCharts() map[string]failing {
+	return map[string]failing{
 		"a template that does not parse": {
 			files: chart(map[string]string{"templates/x.yaml": "a: b\n{{ if }}\n"}),
 			says:  []string{"chart/templates/x.yaml:2", "chart web", "missing value for if"},
@@ -146,22 +149,6 @@ func TestErrors(t *testing.T) {
 			code:  rutter.CodeUnsupported,
 			says:  []string{"chart/Chart.yaml:5", "chart web: dependency redis 1.x (https://charts.example.com)", "cannot be fetched here"},
 		},
-		"value file that is not there": {
-			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"nope.yaml"}}, code: rutter.CodeNotFound,
-			says: []string{"helm.valueFiles[0]", "chart/nope.yaml does not exist", "ignoreMissingValueFiles"},
-		},
-		"value file outside the repository": {
-			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"../../etc/passwd"}, IgnoreMissingValueFiles: true},
-			says: []string{"leaves the repository"},
-		},
-		"remote value file": {
-			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/v.yaml"}}, code: rutter.CodeUnsupported,
-			says: []string{"https://example.com/v.yaml"},
-		},
-		"a file of values with a tab": {
-			files: chart(map[string]string{"v.yaml": "a: 1\n---\nb:\n\tc: 1\n"}), opts: rutter.HelmOptions{ValueFiles: []string{"v.yaml"}},
-			says: []string{"chart/v.yaml:4", "document 2", "no YAML", "cannot start any token"},
-		},
 		"a chart's values that are a list": {
 			files: chart(map[string]string{"values.yaml": "# list\n- a\n"}), says: []string{"chart/values.yaml:2", "no mapping, but of the kind array"},
 		},
@@ -170,17 +157,6 @@ func TestErrors(t *testing.T) {
 		},
 		"Chart.yaml with a wrong kind of value": {
 			files: map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\ndependencies: text\n"}, says: []string{"chart/Chart.yaml", "wrong kind"},
-		},
-		"values that are a list": {
-			files: chart(nil), opts: rutter.HelmOptions{Values: "- a\n"}, says: []string{"helm.values:1", "no mapping"},
-		},
-		"unknown ref": {
-			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"$other/v.yaml"}},
-			says: []string{`no source has the ref "other"`},
-		},
-		"pattern without a match": {
-			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"/envs/**/*.yaml"}}, code: rutter.CodeNotFound,
-			says: []string{"no file matches envs/**/*.yaml"},
 		},
 		"values that do not fit the schema": {
 			files: chart(map[string]string{"values.schema.json": `{"properties":{"port":{"type":"integer"}}}`, "values.yaml": "port: secret-text\n"}),
@@ -202,9 +178,6 @@ func TestErrors(t *testing.T) {
 			files: map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '>=2.0.0'\n"},
 			says:  []string{"requires Kubernetes >=2.0.0"},
 		},
-		"bad release name": {
-			files: chart(nil), opts: rutter.HelmOptions{ReleaseName: "No_Good"}, says: []string{"helm.releaseName", "No_Good"},
-		},
 		"a sealed secret": {
 			files: chart(map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nsops: {mac: x}\n"}),
 			says:  []string{"chart/templates/x.yaml", "SOPS", "decryption is not configured"},
@@ -213,6 +186,46 @@ func TestErrors(t *testing.T) {
 			files: chart(map[string]string{"templates/x.yaml": `{{ env "HOME" }}`}), says: []string{`function "env" not defined`},
 		},
 	}
+}
+
+func failingOptions() map[string]failing {
+	return map[string]failing{
+		"value file that is not there": {
+			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"nope.yaml"}}, code: rutter.CodeNotFound,
+			says: []string{"helm.valueFiles[0]", "chart/nope.yaml does not exist", "ignoreMissingValueFiles"},
+		},
+		"value file outside the repository": {
+			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"../../etc/passwd"}, IgnoreMissingValueFiles: true},
+			says: []string{"leaves the repository"},
+		},
+		"remote value file": {
+			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"https://example.com/v.yaml"}}, code: rutter.CodeUnsupported,
+			says: []string{"https://example.com/v.yaml"},
+		},
+		"a file of values with a tab": {
+			files: chart(map[string]string{"v.yaml": "a: 1\n---\nb:\n\tc: 1\n"}), opts: rutter.HelmOptions{ValueFiles: []string{"v.yaml"}},
+			says: []string{"chart/v.yaml:4", "document 2", "no YAML", "cannot start any token"},
+		},
+		"values that are a list": {
+			files: chart(nil), opts: rutter.HelmOptions{Values: "- a\n"}, says: []string{"helm.values:1", "no mapping"},
+		},
+		"unknown ref": {
+			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"$other/v.yaml"}},
+			says: []string{`no source has the ref "other"`},
+		},
+		"pattern without a match": {
+			files: chart(nil), opts: rutter.HelmOptions{ValueFiles: []string{"/envs/**/*.yaml"}}, code: rutter.CodeNotFound,
+			says: []string{"no file matches envs/**/*.yaml"},
+		},
+		"bad release name": {
+			files: chart(nil), opts: rutter.HelmOptions{ReleaseName: "No_Good"}, says: []string{"helm.releaseName", "No_Good"},
+		},
+	}
+}
+
+func TestErrors(t *testing.T) {
+	tests := failingCharts()
+	maps.Copy(tests, failingOptions())
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := render(t, input(t, tt.files, tt.opts))

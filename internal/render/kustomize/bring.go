@@ -91,16 +91,7 @@ func (b bringer) entry(e entry) (string, error) {
 }
 
 // line finds where the kustomization names something; 0 when it is not written so.
-func (b bringer) line(address string) int {
-	n := 0
-	for line := range strings.Lines(string(b.text)) {
-		n++
-		if strings.Contains(line, address) {
-			return n
-		}
-	}
-	return 0
-}
+func (b bringer) line(address string) int { return lineOf(b.text, address) }
 
 // origin is the place to show for what is brought in.
 func (b bringer) origin(address string) rutter.Origin {

@@ -253,15 +253,15 @@ func firstOf(texts ...string) string {
 // layer is a kustomization that is being read, with the folders that it still
 // asks for, in the order in which the library does.
 type layer struct {
-	dir, namespace string
-	asks           []string
+	file, dir, namespace string
+	asks                 []string
 }
 
 // enter notes that a kustomization is read. The library goes into the depth, in
 // order, so the one that asked for it is known.
 func (f *snapshotFS) enter(full string, k *types.Kustomization) {
 	dir := path.Dir(full)
-	l := layer{dir: dir, namespace: f.inherited(dir)}
+	l := layer{file: full, dir: dir, namespace: f.inherited(dir)}
 	if k != nil {
 		if k.Namespace != "" {
 			l.namespace = k.Namespace

@@ -166,7 +166,7 @@ func TestChartPlace(t *testing.T) {
 	const generator = "configuredIn: ../base/kustomization.yaml configuredBy: apiVersion: builtin kind: "
 	want := []string{
 		"ConfigMap/a base/a.yaml:1 path: ../base/a.yaml",
-		"ConfigMap/g base/kustomization.yaml:0 " + generator + "ConfigMapGenerator",
+		"ConfigMap/g base/kustomization.yaml:2 " + generator + "ConfigMapGenerator",
 		"ConfigMap/app base/charts/app/templates/x.yaml:1 " + generator + "HelmChartInflationGenerator",
 		"Secret/app base/charts/app/templates/x.yaml:1 " + generator + "HelmChartInflationGenerator",
 		"ConfigMap/late late/late.yaml:1 path: ../late/late.yaml",

@@ -49,7 +49,10 @@ func (f *snapshotFS) kustomization(full string, at place, data []byte) ([]byte, 
 		return nil, err
 	}
 	f.enter(full, k)
-	f.kustomizations[full] = k
+	f.kustomizations[full], f.texts[full] = k, data
+	if full == f.rootFile() {
+		f.texts[full] = f.root.text
+	}
 	for _, list := range [][]string{k.Resources, k.Bases} {
 		for _, entry := range list {
 			f.resources[path.Join(path.Dir(full), entry)] = true

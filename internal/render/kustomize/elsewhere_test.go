@@ -207,7 +207,7 @@ func TestElsewhereIsRecorded(t *testing.T) {
 		"far-b":               "overlay/kustomization.yaml:3 path: more/b.yaml repo: https://github.com/org/repo ref: \"" + commit + "\" ",
 		"web":                 "overlay/kustomization.yaml:4 path: https:/example.com/x.yaml ",
 		"web2":                "overlay/kustomization.yaml:4 path: https:/example.com/x.yaml ",
-		"settings-4h2mbtbbt6": "base/kustomization.yaml:0 configuredIn: ../base/kustomization.yaml configuredBy:   apiVersion: builtin   kind: ConfigMapGenerator ",
+		"settings-4h2mbtbbt6": "base/kustomization.yaml:4 configuredIn: ../base/kustomization.yaml configuredBy:   apiVersion: builtin   kind: ConfigMapGenerator ",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -63,6 +63,8 @@ type snapshotFS struct {
 	kustomizations map[string]*types.Kustomization
 	resources      map[string]bool
 	read           map[string][]byte
+	// texts are the kustomizations as they are written.
+	texts map[string][]byte
 }
 
 // virtualFile is one that only the library sees.
@@ -80,7 +82,7 @@ var _ filesys.FileSystem = (*snapshotFS)(nil)
 func newFS(ctx context.Context, in *Input, root *edited, known *known) *snapshotFS {
 	f := &snapshotFS{mounts: newMounts(in.Repo), ctx: ctx, in: in, root: root, known: known,
 		warnings: map[string]bool{}, plugins: map[string]bool{}, virtual: map[string]*virtualFile{}, folders: map[string]bool{},
-		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}}
+		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}, texts: map[string][]byte{}}
 	f.virtual[f.rootFile()] = &virtualFile{data: root.data}
 	return f
 }

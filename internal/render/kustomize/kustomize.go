@@ -187,7 +187,7 @@ func (r *Renderer) build(ctx context.Context, in *Input, root *edited) (resmap.R
 	case fsys.refused != nil:
 		return nil, nil, fsys.refused
 	case err != nil:
-		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "kustomize build %s: %s", in.Path, fsys.readable(strings.TrimPrefix(err.Error(), "build: ")))
+		return nil, nil, fsys.failure(err)
 	}
 	return res, fsys, nil
 }

@@ -162,7 +162,7 @@ func TestOrigins(t *testing.T) {
 	})
 	r := kustomize.New()
 	for dir, want := range map[string][]string{
-		"overlay": {"ConfigMap settings base/kustomization.yaml:0", "Service web base/all.yaml:15", "Deployment web base/all.yaml:2"},
+		"overlay": {"ConfigMap settings base/kustomization.yaml:4", "Service web base/all.yaml:15", "Deployment web base/all.yaml:2"},
 		"twice":   {"ConfigMap one-c twice/one/cm.yaml:1", "ConfigMap two-c twice/two/cm.yaml:2"},
 	} {
 		objs, err := build(t, r, files, dir, rutter.KustomizeOptions{})

@@ -101,12 +101,11 @@ func (f *snapshotFS) origins() originIndex {
 	ix := originIndex{byKind: map[string][]candidate{}}
 	for full, k := range f.kustomizations {
 		at, _ := f.place(full)
-		from := at.m.origin(at.path, 0)
 		for _, g := range k.ConfigMapGenerator {
-			ix.add("ConfigMap", candidate{g.Name, full, from, true})
+			ix.add("ConfigMap", candidate{g.Name, full, at.m.origin(at.path, generatorLine(f.texts[full], "configMapGenerator", g.Name)), true})
 		}
 		for _, g := range k.SecretGenerator {
-			ix.add("Secret", candidate{g.Name, full, from, true})
+			ix.add("Secret", candidate{g.Name, full, at.m.origin(at.path, generatorLine(f.texts[full], "secretGenerator", g.Name)), true})
 		}
 		if k.NamePrefix != "" {
 			ix.prefixes = append(ix.prefixes, k.NamePrefix)
@@ -123,6 +122,22 @@ func (f *snapshotFS) origins() originIndex {
 		}
 	}
 	return ix
+}
+
+// generatorLine finds the entry of a generator; 0 when it is not written as usual.
+func generatorLine(text []byte, field, name string) int {
+	n, inside := 0, false
+	for line := range strings.Lines(string(text)) {
+		n++
+		if line[0] != ' ' && line[0] != '-' && line[0] != '#' && strings.TrimSpace(line) != "" {
+			inside = strings.HasPrefix(line, field+":")
+		}
+		_, after, found := strings.Cut(line, "name: "+name)
+		if inside && found && (strings.TrimSpace(after) == "" || strings.ContainsRune(" ,}#", rune(after[0]))) {
+			return n
+		}
+	}
+	return 0
 }
 
 // places returns where the objects of a resource file were written.

@@ -80,7 +80,7 @@ func (f *snapshotFS) nested(full string, at place) ([]byte, error) {
 		return nil, f.refused
 	}
 	if err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: at.display(), Message: f.readable(strings.TrimPrefix(err.Error(), "build: "))}
+		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: at.display(), Message: "cannot be built", Err: f.failure(err)}
 	}
 	data, err := res.AsYaml()
 	if err != nil {

@@ -88,6 +88,12 @@ func Capabilities(kubeVersion string, apiVersions []string) string {
 // SetCapabilities takes the digest from a caller who knows it.
 func (e *Env) SetCapabilities(digest func() string) { e.capabilities = digest }
 
+// Aside returns the same variables for a question whose answer is asked for anew
+// each time: that they are used for it is not noted here.
+func (e *Env) Aside() *Env {
+	return &Env{values: e.values, capabilities: e.capabilities, used: map[string]string{}}
+}
+
 // Used returns the variables that were asked for, with their values.
 func (e *Env) Used() map[string]string {
 	if len(e.used) == 0 {

@@ -20,9 +20,11 @@ import (
 // (detection of the tool) nothing may match, which is no error; where the
 // source asks for a plugin it is.
 //
-// Looking for files is cheap. A plugin that discovers itself by a command runs
-// it once for each revision, and everything that it was given to look at is
-// recorded in in.Repo, so that should be a view of its own.
+// Match must be asked anew for each commit. Looking for files is cheap, and
+// recorded in in.Repo. A command that discovers runs once for each commit; what it
+// was given to see is not recorded when in.Links is the snapshot itself: else
+// each commit would render every application again that a plugin could have
+// been made for.
 func (r *Renderer) Match(ctx context.Context, in Input) (Definition, bool, error) {
 	name := ""
 	if in.Options != nil {
@@ -126,6 +128,7 @@ const maxDiscovered = 10_000
 
 // discoversByCommand asks a program, which must succeed and print something.
 func (r *Renderer) discoversByCommand(ctx context.Context, d Definition, in Input) (bool, error) {
+	in = aside(in)
 	env, _, err := environment(d, in, r.opts.Env[d.Name])
 	if err != nil {
 		return false, err
@@ -156,6 +159,18 @@ func (r *Renderer) discoversByCommand(ctx context.Context, d Definition, in Inpu
 		r.answers[key] = answer
 	}
 	return answer, nil
+}
+
+// asideLimits bound what one question may read.
+var asideLimits = record.Limits{Reads: 100_000, Bytes: 512 << 20}
+
+// aside returns the same input with notes of its own.
+func aside(in Input) Input {
+	in.Env = in.Env.Aside()
+	if snap, ok := in.Links.(rutter.Snapshot); ok {
+		in.Repo = record.New(in.Repo.Context(), snap, record.Options{Limits: asideLimits})
+	}
+	return in
 }
 
 func (r *Renderer) discovered(key string) (answer, ok bool) {

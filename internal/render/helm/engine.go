@@ -32,6 +32,8 @@ type engine struct {
 	root  *template.Template
 	// known are trees that are instrumented and shared, fresh those that tpl has made in this run.
 	known, fresh map[*parse.Tree]bool
+	// names are the functions that a text may call.
+	names map[string]any
 	// depth counts templates that are being executed within each other.
 	depth int
 	// page is the template that is being executed at the top.
@@ -52,7 +54,7 @@ func (e *engine) begin(r *run) {
 	if r.chance == nil {
 		r.chance = &chance{}
 	}
-	e.run, e.depth, e.page, e.fresh = r, 0, "", nil
+	e.run, e.depth, e.page, e.fresh = r, 0, "", map[*parse.Tree]bool{}
 	*e.guard = guard{ctx: r.ctx, chance: r.chance, cluster: r.capabilities}
 	// Nested templates write what they write once a level.
 	e.meter.left = 4 * r.limits.MaxOutputBytes
@@ -92,24 +94,41 @@ func (e *engine) tpl(parent *template.Template) func(string, any) (string, error
 		if !strings.Contains(text, "{{") {
 			return withoutNoValue(text), nil
 		}
-		t, err := parent.Clone()
+		t, err := e.parse(parent, text)
 		if err != nil {
-			return "", errors.New("cannot clone template") //nolint:err113 // becomes the template's error
+			return "", err
 		}
-		t.Option("missingkey=zero")
-		t.Funcs(e.guard.wrap(template.FuncMap{"include": e.include(t), "tpl": e.tpl(t)}))
-		t, err = t.New(parent.Name()).Parse(text)
-		if err != nil {
-			return "", &parseError{err}
-		}
-		if e.fresh == nil {
-			e.fresh = map[*parse.Tree]bool{}
-		}
-		p := probes{known: e.known, seen: e.fresh}
-		p.instrument(t)
 		out, err := e.execute(t.Name(), func(w *meteredWriter) error { return t.Execute(w, dot) }) //nolint:wrapcheck // as above
 		return withoutNoValue(out), err
 	}
+}
+
+// parse makes a template of a text. One that defines nothing lives beside the
+// definitions of its parent; one that does gets a copy of them, because what it
+// defines is for itself.
+func (e *engine) parse(parent *template.Template, text string) (*template.Template, error) {
+	trees, err := parse.Parse(parent.Name(), text, "", "", e.names)
+	if err != nil {
+		return nil, &parseError{err}
+	}
+	p := probes{known: e.known, seen: e.fresh}
+	if tree := trees[parent.Name()]; tree != nil && len(trees) == 1 {
+		t := parent.New(parent.Name())
+		t.Tree = tree
+		p.tree(tree)
+		return t, nil
+	}
+	t, err := parent.Clone()
+	if err != nil {
+		return nil, errors.New("cannot clone template") //nolint:err113 // becomes the template's error
+	}
+	t.Option("missingkey=zero")
+	t.Funcs(e.guard.wrap(template.FuncMap{"include": e.include(t), "tpl": e.tpl(t)}))
+	if t, err = t.New(parent.Name()).Parse(text); err != nil {
+		return nil, &parseError{err}
+	}
+	p.instrument(t)
+	return t, nil
 }
 
 // withoutNoValue takes away what text/template writes for a missing value.

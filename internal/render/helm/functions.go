@@ -38,7 +38,16 @@ func (e *engine) functions(root *template.Template) template.FuncMap {
 	f = e.guard.wrap(f)
 	f[tickFunc], f[printFunc] = e.guard.tick, e.guard.print //nolint:forbidigo // the name of a template function
 	f[clusterFunc] = e.guard.seesCluster
+	e.names = maps.Clone(f)
+	for _, name := range builtins() {
+		e.names[name] = true
+	}
 	return f
+}
+
+// builtins are the functions of text/template itself.
+func builtins() []string {
+	return []string{"and", "call", "eq", "ge", "gt", "html", "index", "js", "le", "len", "lt", "ne", "not", "or", "print", "printf", "println", "slice", "urlquery"}
 }
 
 // lookup reads the target cluster, where an operator allows it. What it found

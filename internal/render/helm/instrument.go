@@ -31,14 +31,20 @@ func (p probes) instrument(t *template.Template) {
 			continue
 		}
 		p.seen[each.Tree] = true
-		if each.Root != nil {
-			cluster := looksAtCluster(each.Root)
-			p.list(each.Root)
-			prepend(each.Root, tickFunc)
-			if cluster {
-				prepend(each.Root, clusterFunc)
-			}
-		}
+		p.tree(each.Tree)
+	}
+}
+
+// tree changes one template.
+func (p probes) tree(t *parse.Tree) {
+	if t.Root == nil {
+		return
+	}
+	cluster := looksAtCluster(t.Root)
+	p.list(t.Root)
+	prepend(t.Root, tickFunc)
+	if cluster {
+		prepend(t.Root, clusterFunc)
 	}
 }
 

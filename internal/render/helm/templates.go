@@ -55,8 +55,11 @@ func (r *Renderer) templates(ctx context.Context, id, chartName string, pages ma
 	})
 }
 
+// rootName is what Helm calls the template that all others belong to.
+const rootName = "gotpl"
+
 func parseTemplates(ctx context.Context, chartName string, names []string, pages map[string]page) (*templates, error) {
-	t := &templates{root: template.New("chart").Option("missingkey=zero"), names: names}
+	t := &templates{root: template.New(rootName).Option("missingkey=zero"), names: names}
 	e := newEngine()
 	e.begin(&run{ctx: ctx, chart: chartName})
 	t.root.Funcs(e.functions(t.root))
@@ -82,7 +85,7 @@ func (t *templates) engine() (*engine, error) {
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "copy the templates: %w", err)
 	}
-	e.root, e.known = root.Funcs(e.functions(root)), t.known
+	e.root, e.known = root.Option("missingkey=zero").Funcs(e.functions(root)), t.known
 	return e, nil
 }
 

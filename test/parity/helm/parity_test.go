@@ -1,6 +1,7 @@
 package helmparity
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -53,6 +54,9 @@ func TestParity(t *testing.T) {
 		ours.equal, cached.equal, ours.failBoth+cached.failBoth, ours.random+cached.random,
 		len(cached.noObjects)+len(ours.noObjects), strings.Join(append(cached.noObjects, ours.noObjects...), ", "), len(ours.stricter), strings.Join(ours.stricter, ", "))
 	fmt.Print(report)
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
+		return // only some of them were asked for
+	}
 	if total := ours.equal + ours.failBoth; total < 60 {
 		t.Errorf("only %d charts of ours are equal, want 60", total)
 	}

@@ -147,10 +147,8 @@ func (f *fleet) check(t *testing.T, app *v1alpha1.Application, golden *strings.B
 	if automated == nil || !automated.SelfHeal || automated.Prune != (cluster.Name != "production") {
 		t.Errorf("%s on %s: automated is %+v; everything heals, and all but production prunes", app.Name, cluster.Name, automated)
 	}
-	m, err := daemon.RenderApp(t.Context(), daemon.RenderConfig{App: app, KubeVersion: "v1.37.2",
-		Sources: daemon.Local{rutter.NormalizeGitURL(daemon.FleetURL): "fleet"}})
-	// Rendering offline knows no projects and says so; the translation above has checked them.
-	m.Warnings = slices.DeleteFunc(m.Warnings, func(w string) bool { return w == "spec.project: AppProject "+project.Name+" does not exist" })
+	m, _, err := daemon.RenderApp(t.Context(), daemon.RenderConfig{App: app, KubeVersion: "v1.37.2", Offline: true,
+		Local: daemon.Local{rutter.NormalizeGitURL(daemon.FleetURL): "fleet"}})
 	if err != nil || len(m.Warnings) > 0 || len(m.Objects) == 0 {
 		t.Errorf("%s: %d objects, %v, warnings %q", app.Name, len(m.Objects), err, m.Warnings)
 		return

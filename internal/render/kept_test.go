@@ -45,12 +45,12 @@ type keys struct {
 	generation string
 }
 
-func (k *keys) Decrypt(_ context.Context, _, _ string, data []byte) ([]byte, bool, error) {
+func (k *keys) Decrypt(_ context.Context, _, name string, data []byte) ([]byte, bool, error) {
 	if !strings.Contains(string(data), "sops-envelope") {
 		return nil, false, nil
 	}
 	if k.err != nil {
-		return nil, true, k.err
+		return nil, true, &rutter.Error{Code: rutter.CodeOf(k.err), File: name, Message: "is sealed", Err: k.err}
 	}
 	return []byte(strings.ReplaceAll(string(data), "sops-envelope", "opened-canary")), true, nil
 }

@@ -160,15 +160,7 @@ func keyText(k any) (string, error) {
 	case bool:
 		return strconv.FormatBool(x), nil
 	case float64:
-		switch {
-		case math.IsNaN(x):
-			return ".nan", nil
-		case math.IsInf(x, 1):
-			return ".inf", nil
-		case math.IsInf(x, -1):
-			return "-.inf", nil
-		}
-		return strconv.FormatFloat(x, 'g', -1, 32), nil
+		return floatKey(x), nil
 	case nil:
 		return "", fmt.Errorf("null %w: put it in quotes", errKey)
 	}
@@ -209,4 +201,19 @@ func number(digits string) (any, error) {
 		return nil, fmt.Errorf("the number %s %w", digits, errNoJSON)
 	}
 	return f, nil
+}
+
+// floatKey is a number as Kubernetes writes it where it is a key: with the
+// precision of 32 bits, and what does not fit into them as YAML names it.
+func floatKey(x float64) string {
+	switch s := strconv.FormatFloat(x, 'g', -1, 32); s {
+	case "+Inf":
+		return ".inf"
+	case "-Inf":
+		return "-.inf"
+	case "NaN":
+		return ".nan"
+	default:
+		return s
+	}
 }

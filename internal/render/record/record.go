@@ -135,11 +135,10 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	}
 	plain, sealed, err := f.log.opts.Decrypt(f.log.ctx, name, data)
 	switch {
-	case err != nil:
+	case err != nil: // it names the file
 		if rutter.CodeOf(err) != rutter.CodeInvalid {
 			f.log.pass()
 		}
-		err = &rutter.Error{Code: rutter.CodeOf(err), File: name, Message: "cannot be decrypted", Err: err}
 		f.log.stop(err)
 		return nil, err
 	case sealed:

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
-	"github.com/rutterhq/rutter/internal/inventory"
 	"github.com/rutterhq/rutter/internal/plan"
 )
 
@@ -202,7 +201,7 @@ func sourceName(unit rutter.Unit, i int) string {
 
 // build turns manifests into desired objects: namespaces, marks, policy.
 func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, d *desired, all []rutter.Manifests) error {
-	scopes := crdScopes(all)
+	scopes := plan.Scopes(all)
 	for si, m := range all {
 		for pos, obj := range m.Objects {
 			o := desiredObject{gvk: gvkOf(obj.Unstructured), source: si, pos: pos, origin: obj.Origin}
@@ -210,14 +209,14 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 			if err != nil {
 				return err
 			}
-			full := decorate(obj.Unstructured, unit, namespaced)
+			full := plan.Sent(obj.Unstructured, unit, namespaced)
 			o.Ref = rutter.RefOf(full)
 			o.Meta = plan.MetaOf(obj.GetAnnotations())
 			o.KindMissing = missing
 			rule := randomRule(obj, full)
 			d.ignore = append(d.ignore, rule...)
 			o.Hash = compare.Hash(compare.Strip(full, rule))
-			o.DefinesGroup, o.DefinesKind = defines(full)
+			o.DefinesGroup, o.DefinesKind = plan.Defines(full)
 			if namespaced && o.Ref.Namespace == "" {
 				return rutter.Errorf(rutter.CodeInvalid, "namespace for %s %q is missing: set metadata.namespace or spec.destination.namespace", o.Ref.Kind, o.Ref.Name)
 			}
@@ -263,33 +262,6 @@ func (d *desired) add(o desiredObject) {
 	d.objects = append(d.objects, o)
 }
 
-// decorate returns the object as it is sent: with the target's namespace, the
-// marker label and the tracking annotation. obj is shared and stays as it is.
-func decorate(obj *unstructured.Unstructured, unit rutter.Unit, namespaced bool) *unstructured.Unstructured {
-	full := obj.DeepCopy()
-	switch {
-	case !namespaced:
-		full.SetNamespace("")
-	case full.GetNamespace() == "":
-		full.SetNamespace(unit.Target.Namespace)
-	}
-	unstructured.RemoveNestedField(full.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(full.Object, "status")
-	labels := full.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[rutter.LabelUnit] = unit.ID.Hash()
-	full.SetLabels(labels)
-	annotations := full.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[rutter.AnnotationTracking] = inventory.TrackingID(unit.Instance, rutter.RefOf(full), unit.Target.Namespace)
-	full.SetAnnotations(annotations)
-	return compare.FoldSecret(full)
-}
-
 // object loads a desired object from the store, as it is sent.
 func (e *Engine) object(unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
 	o := d.objects[i]
@@ -297,7 +269,7 @@ func (e *Engine) object(unit rutter.Unit, d *desired, i int) (*unstructured.Unst
 	if err != nil {
 		return nil, fmt.Errorf("load the manifests of %s: %w", unit.ID, err)
 	}
-	return decorate(m.Objects[o.pos].Unstructured, unit, o.Ref.Namespace != ""), nil
+	return plan.Sent(m.Objects[o.pos].Unstructured, unit, o.Ref.Namespace != ""), nil
 }
 
 // scope says whether a kind is namespaced: by the cluster, by a CRD of the same
@@ -314,29 +286,6 @@ func scope(ctx context.Context, c rutter.Cluster, gvk rutter.GVK, crds map[[2]st
 		return ns, true, nil
 	}
 	return true, true, nil
-}
-
-func crdScopes(all []rutter.Manifests) map[[2]string]bool {
-	scopes := map[[2]string]bool{}
-	for _, m := range all {
-		for _, o := range m.Objects {
-			if g, k := defines(o.Unstructured); k != "" {
-				s, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
-				scopes[[2]string{g, k}] = s == "Namespaced"
-			}
-		}
-	}
-	return scopes
-}
-
-// defines returns the kind that a CustomResourceDefinition introduces.
-func defines(u *unstructured.Unstructured) (group, kind string) {
-	if u.GetKind() != "CustomResourceDefinition" {
-		return "", ""
-	}
-	group, _, _ = unstructured.NestedString(u.Object, "spec", "group")
-	kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
-	return group, kind
 }
 
 func collectImages(u *unstructured.Unstructured, into *[]string) {

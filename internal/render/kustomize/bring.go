@@ -162,12 +162,31 @@ func (b bringer) mountOf(address string, base gitBase) (*mount, error) {
 	return m, nil
 }
 
+// brought is what one render has brought in, so that it is fetched and inflated
+// once when the library has to build twice.
+type brought struct {
+	views  map[string]*record.FS
+	charts map[string][]rutter.Object
+}
+
+func newBrought() *brought {
+	return &brought{views: map[string]*record.FS{}, charts: map[string][]rutter.Object{}}
+}
+
 // fetch is the only way to another repository.
 func (f *snapshotFS) fetch(repo rutter.Repo) (*record.FS, error) {
-	if f.fetched++; f.fetched > maxRemotes {
+	key := repo.Key()
+	if view, ok := f.brought.views[key]; ok {
+		return view, nil
+	}
+	if len(f.brought.views) >= maxRemotes {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "more than %d repositories and files are fetched for one kustomization", maxRemotes)
 	}
-	return f.in.Repo.Remote(repo) //nolint:wrapcheck // it names the repository
+	view, err := f.in.Repo.Remote(repo)
+	if err == nil {
+		f.brought.views[key] = view
+	}
+	return view, err //nolint:wrapcheck // it names the repository
 }
 
 // file fetches one file over HTTP and returns its path.

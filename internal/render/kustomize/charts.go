@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/types"
+	kyaml "sigs.k8s.io/kustomize/kyaml/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
@@ -19,6 +21,9 @@ import (
 const chartGenerator = "HelmChartInflationGenerator"
 
 const chartHome = types.HelmDefaultHome
+
+// inflatedFile is the name of the file that holds what charts render.
+const inflatedFile = "objects.yaml"
 
 // charts inflates the charts of a kustomization and hands what they render in
 // as a component, which the library takes up behind the generated ConfigMaps
@@ -45,18 +50,18 @@ func (b bringer) charts(k *types.Kustomization) error {
 		return nil
 	}
 	file := &virtualFile{charts: map[declared][]rutter.Origin{}, at: b.origin(wanted[0].chart.Name)}
-	for _, g := range wanted {
-		if err := b.inflate(g, file); err != nil {
+	for n, g := range wanted {
+		if err := b.inflate(n, g, file); err != nil {
 			return err
 		}
 	}
-	folder := path.Dir(b.put(path.Dir(b.full), "objects.yaml", file))
-	component := "apiVersion: " + types.ComponentVersion + "\nkind: " + types.ComponentKind + "\nresources: [objects.yaml]\n"
+	folder := path.Dir(b.put(path.Dir(b.full), inflatedFile, file))
+	component := "apiVersion: " + types.ComponentVersion + "\nkind: " + types.ComponentKind + "\nresources: [" + inflatedFile + "]\n"
 	if len(file.data) == 0 {
-		component = strings.ReplaceAll(component, "objects.yaml", "")
+		component = strings.ReplaceAll(component, inflatedFile, "")
 	}
 	b.virtual[path.Join(path.Dir(b.full), folder, konfig.DefaultKustomizationFileName())] = &virtualFile{data: []byte(component)}
-	b.resources[path.Join(path.Dir(b.full), folder, "objects.yaml")] = true
+	b.resources[path.Join(path.Dir(b.full), folder, inflatedFile)] = true
 	k.Components = slices.Insert(k.Components, 0, folder)
 	return nil
 }
@@ -123,8 +128,8 @@ func (f *snapshotFS) noChart(file string, line int, format string, args ...any) 
 	return &rutter.Error{Code: rutter.CodeUnsupported, File: file, Line: line, Message: "helmCharts: " + what}
 }
 
-// inflate renders one chart and adds what comes out to file.
-func (b bringer) inflate(g generated, file *virtualFile) error {
+// inflate renders the n-th chart and adds what comes out to file.
+func (b bringer) inflate(n int, g generated, file *virtualFile) error {
 	bad := func(format string, args ...any) error {
 		return &rutter.Error{Code: rutter.CodeInvalid, File: g.file, Line: g.line, Message: g.field + ": chart " + g.chart.Name + ": " + fmt.Sprintf(format, args...)}
 	}
@@ -135,7 +140,12 @@ func (b bringer) inflate(g generated, file *virtualFile) error {
 	if err != nil {
 		return bad("%v", err)
 	}
-	objs, err := b.in.Inflate(b.ctx, c)
+	key := strings.Join([]string{b.at.display(), g.file, strconv.Itoa(n), c.Name, c.ReleaseName, c.Namespace}, "\x00")
+	objs, done := b.brought.charts[key]
+	if !done {
+		objs, err = b.in.Inflate(b.ctx, c)
+		b.brought.charts[key] = objs
+	}
 	if err != nil {
 		return &rutter.Error{Code: rutter.CodeOf(err), File: g.file, Line: g.line, Message: g.field + ": inflate chart " + g.chart.Name, Err: err}
 	}
@@ -146,7 +156,7 @@ func (b bringer) inflate(g generated, file *virtualFile) error {
 		}
 		id := declared{o.GetKind(), o.GetName()}
 		file.charts[id] = append(file.charts[id], at)
-		text, err := yaml.Marshal(markInflated(o.Unstructured))
+		text, err := kyaml.Marshal(markInflated(o.Unstructured)) // its parser reads it
 		if err != nil {
 			return bad("encode %s %s: %v", o.GetKind(), o.GetName(), err)
 		}
@@ -262,14 +272,12 @@ type layer struct {
 func (f *snapshotFS) enter(full string, k *types.Kustomization) {
 	dir := path.Dir(full)
 	l := layer{file: full, dir: dir, namespace: f.inherited(dir)}
-	if k != nil {
-		if k.Namespace != "" {
-			l.namespace = k.Namespace
-		}
-		for _, list := range [][]string{k.Resources, k.Bases, k.Generators, k.Components, k.Transformers, k.Validators} {
-			for _, e := range list {
-				l.asks = append(l.asks, path.Join(dir, e))
-			}
+	if k.Namespace != "" {
+		l.namespace = k.Namespace
+	}
+	for _, list := range [][]string{k.Resources, k.Bases, k.Generators, k.Components, k.Transformers, k.Validators} {
+		for _, e := range list {
+			l.asks = append(l.asks, path.Join(dir, e))
 		}
 	}
 	if n := len(f.layers); n > 0 {

@@ -32,7 +32,7 @@ func inflated(_ context.Context, c kustomize.Chart) ([]rutter.Object, error) {
 		return rutter.Object{Unstructured: u, Origin: rutter.Origin{File: c.Local + "/templates/x.yaml", Line: 1}}
 	}
 	o := object("ConfigMap", c.Name)
-	o.Object["data"] = map[string]any{"values": strings.Join(text, " | "), "home": c.Home, "local": c.Local, "dir": c.Dir, "kube": c.KubeVersion, "apis": strings.Join(c.APIVersions, ",")}
+	o.Object["data"] = map[string]any{"octal": "0o17", "no": "no", "del": "\x7f", "text": "a\nb: c\n", "values": strings.Join(text, " | "), "home": c.Home, "local": c.Local, "dir": c.Dir, "kube": c.KubeVersion, "apis": strings.Join(c.APIVersions, ",")}
 	return []rutter.Object{o, object("Secret", c.Name)}, nil
 }
 
@@ -78,23 +78,24 @@ func TestCharts(t *testing.T) {
 		"from a repository":          {files: own("helmCharts: [{name: far, repo: 'https://charts.example.com', version: 1.2.3}]"), object: map[string]string{"home": "overlay/charts/far-1.2.3", "local": "", "dir": "overlay"}},
 		"pulled before": {files: map[string]string{"overlay/kustomization.yaml": "helmCharts: [{name: far, repo: 'https://charts.example.com', version: 1.2.3}]\n",
 			"overlay/charts/far-1.2.3/far/Chart.yaml": "name: far\n"}, object: map[string]string{"local": "overlay/charts/far-1.2.3/far"}},
-		"the older form":               {files: own("helmChartInflationGenerator: [{chartName: app, values: v.yaml}]"), object: map[string]string{"values": "overlay/v.yaml: from: file, shared: file"}},
-		"as a generator":               {files: own("generators: [g.yaml]"), object: map[string]string{"values": "valuesInline: a: 1, own: 1, shared: chart"}},
-		"beside another":               {files: own("resources: [a.yaml]\nhelmCharts: [{name: app}]"), has: []string{"ConfigMap//app", "ConfigMap//r"}},
-		"in a component":               {files: own("components: [../part]"), object: map[string]string{"dir": "part"}},
-		"without EnableHelm":           {build: rutter.KustomizeBuild{}, code: rutter.CodeUnsupported, says: "base/kustomization.yaml:4: helmCharts: must specify --enable-helm: kustomize inflates charts only where an operator has set kustomize.buildOptions"},
-		"generator without it":         {files: own("generators: [g.yaml]"), build: rutter.KustomizeBuild{LegacyOrder: true}, code: rutter.CodeUnsupported, says: "--enable-helm"},
-		"mixed generators":             {files: own("generators: [mixed.yaml]"), code: rutter.CodeUnsupported, says: "overlay/mixed.yaml"},
-		"no such chart":                {files: own("helmCharts: [{name: nope}]"), code: rutter.CodeInvalid, says: "there is no chart in overlay/charts/nope"},
-		"a name that leaves":           {files: own("helmCharts: [{name: ../../base/charts/app}]"), code: rutter.CodeInvalid, says: "must not lead out"},
-		"a home that leaves":           {files: own("helmGlobals: {chartHome: ../../../etc}\nhelmCharts: [{name: app}]"), code: rutter.CodeInvalid, says: "leaves the repository"},
-		"a home above":                 {files: own("helmGlobals: {chartHome: ../base/charts}\nhelmCharts: [{name: app}]"), code: rutter.CodeInvalid, says: "not in or below"},
-		"a home above, allowed":        {files: own("helmGlobals: {chartHome: ../base/charts}\nhelmCharts: [{name: app}]"), build: rutter.KustomizeBuild{EnableHelm: true, LoadRestrictorNone: true}, object: map[string]string{"local": "base/charts/app"}},
-		"values that leave":            {files: own("helmCharts: [{name: app, valuesFile: ../secret.txt}]"), code: rutter.CodeInvalid, says: "not in or below"},
-		"values out of the repository": {files: own("helmCharts: [{name: app, valuesFile: ../../secret.txt}]"), build: rutter.KustomizeBuild{EnableHelm: true, LoadRestrictorNone: true}, code: rutter.CodeInvalid, says: "not in or below"},
-		"a flag as name":               {files: own("helmCharts: [{name: --post-renderer=x}]"), code: rutter.CodeInvalid, says: "must not start with a dash"},
-		"an unknown merge":             {files: own("helmCharts: [{name: app, valuesMerge: any}]"), code: rutter.CodeInvalid, says: "valuesMerge"},
-		"no name":                      {files: own("helmCharts: [{repo: 'https://x'}]"), code: rutter.CodeInvalid, says: "name is missing"},
+		"the older form":                  {files: own("helmChartInflationGenerator: [{chartName: app, values: v.yaml}]"), object: map[string]string{"values": "overlay/v.yaml: from: file, shared: file"}},
+		"as a generator":                  {files: own("generators: [g.yaml]"), object: map[string]string{"values": "valuesInline: a: 1, own: 1, shared: chart"}},
+		"beside another":                  {files: own("resources: [a.yaml]\nhelmCharts: [{name: app}]"), has: []string{"ConfigMap//app", "ConfigMap//r"}},
+		"in a component":                  {files: own("components: [../part]"), object: map[string]string{"dir": "part"}},
+		"without EnableHelm":              {build: rutter.KustomizeBuild{}, code: rutter.CodeUnsupported, says: "base/kustomization.yaml:4: helmCharts: must specify --enable-helm: kustomize inflates charts only where an operator has set kustomize.buildOptions"},
+		"generator without it":            {files: own("generators: [g.yaml]"), build: rutter.KustomizeBuild{LegacyOrder: true}, code: rutter.CodeUnsupported, says: "--enable-helm"},
+		"mixed generators":                {files: own("generators: [mixed.yaml]"), code: rutter.CodeUnsupported, says: "overlay/mixed.yaml"},
+		"no such chart":                   {files: own("helmCharts: [{name: nope}]"), code: rutter.CodeInvalid, says: "there is no chart in overlay/charts/nope"},
+		"a name that leaves":              {files: own("helmCharts: [{name: ../../base/charts/app}]"), code: rutter.CodeInvalid, says: "must not lead out"},
+		"a home that leaves":              {files: own("helmGlobals: {chartHome: ../../../etc}\nhelmCharts: [{name: app}]"), code: rutter.CodeInvalid, says: "leaves the repository"},
+		"a home above":                    {files: own("helmGlobals: {chartHome: ../base/charts}\nhelmCharts: [{name: app}]"), code: rutter.CodeInvalid, says: "not in or below"},
+		"a home above, allowed":           {files: own("helmGlobals: {chartHome: ../base/charts}\nhelmCharts: [{name: app}]"), build: rutter.KustomizeBuild{EnableHelm: true, LoadRestrictorNone: true}, object: map[string]string{"local": "base/charts/app"}},
+		"values that leave":               {files: own("helmCharts: [{name: app, valuesFile: ../secret.txt}]"), code: rutter.CodeInvalid, says: "not in or below"},
+		"values out of the repository":    {files: own("helmCharts: [{name: app, valuesFile: ../../secret.txt}]"), build: rutter.KustomizeBuild{EnableHelm: true, LoadRestrictorNone: true}, code: rutter.CodeInvalid, says: "not in or below"},
+		"a flag as name":                  {files: own("helmCharts: [{name: --post-renderer=x}]"), code: rutter.CodeInvalid, says: "must not start with a dash"},
+		"an unknown merge":                {files: own("helmCharts: [{name: app, valuesMerge: any}]"), code: rutter.CodeInvalid, says: "valuesMerge"},
+		"an object that is there already": {files: own("resources: [a.yaml]\nhelmCharts: [{name: r, repo: 'https://x'}]"), code: rutter.CodeInvalid, says: "overlay/kustomization.yaml: may not add resource with an already registered id: ConfigMap.v1.[noGrp]/r"},
+		"no name":                         {files: own("helmCharts: [{repo: 'https://x'}]"), code: rutter.CodeInvalid, says: "name is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +138,9 @@ func TestCharts(t *testing.T) {
 			}
 			data, _, _ := unstructured.NestedStringMap(of.Object, "data")
 			data["label"] = of.GetLabels()["l"]
+			if data["octal"] != "0o17" || data["no"] != "no" || data["del"] != "\x7f" || data["text"] != "a\nb: c\n" {
+				t.Errorf("texts have changed: %q", data)
+			}
 			for key, want := range tt.object {
 				if data[key] != want {
 					t.Errorf("%s is %q, want %q", key, data[key], want)

@@ -214,6 +214,32 @@ func TestElsewhereIsRecorded(t *testing.T) {
 	}
 }
 
+// TestBroughtInOnce: what has to be built twice to know its origins is fetched and
+// inflated once.
+func TestBroughtInOnce(t *testing.T) {
+	w := elsewhere()
+	inflations := 0
+	files := map[string]string{
+		"overlay/kustomization.yaml":     "resources: [one, two, 'git@example.com:other/repo//deep?ref=v2']\nhelmCharts: [{name: app}]\n",
+		"overlay/charts/app/Chart.yaml":  "name: app\n",
+		"overlay/one/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: one-\n", "overlay/one/a.yaml": configMap("a"),
+		"overlay/two/kustomization.yaml": "resources: [a.yaml]\nnamePrefix: two-\n", "overlay/two/a.yaml": "\n" + configMap("a"),
+	}
+	objs, _, err := render(t, kustomize.New(), files, kustomize.Input{Path: "overlay", Build: rutter.KustomizeBuild{EnableHelm: true},
+		Inflate: func(ctx context.Context, c kustomize.Chart) ([]rutter.Object, error) {
+			inflations++
+			return inflated(ctx, c)
+		}}, record.Options{Fetch: w.fetch})
+	if err != nil || len(objs) != 5 || len(w.asked) != 1 || inflations != 1 {
+		t.Errorf("%d objects, %d fetches, %d inflations, %v", len(objs), len(w.asked), inflations, err)
+	}
+	for _, o := range objs {
+		if o.GetName() == "two-a" && (o.Origin != rutter.Origin{File: "overlay/two/a.yaml", Line: 2}) {
+			t.Errorf("origin %v", o.Origin)
+		}
+	}
+}
+
 // TestThreatK2 (remote bases): whatever a kustomization names, nothing but the
 // sources goes out: neither kustomize's own HTTP client nor its git is reached.
 func TestThreatK2(t *testing.T) {

@@ -40,6 +40,7 @@ type snapshotFS struct {
 	in       *Input
 	root     *edited
 	known    *known
+	brought  *brought
 	warnings map[string]bool
 
 	// alone is set when the render may use the openapi field; needsAlone when it has to.
@@ -53,7 +54,6 @@ type snapshotFS struct {
 	// folders are the folders that hold them.
 	virtual map[string]*virtualFile
 	folders map[string]bool
-	fetched int
 	// depth is how many builds of plugins are nested now.
 	depth int
 	// visits is how many kustomizations were read, layers how they are nested now.
@@ -79,8 +79,8 @@ type virtualFile struct {
 
 var _ filesys.FileSystem = (*snapshotFS)(nil)
 
-func newFS(ctx context.Context, in *Input, root *edited, known *known) *snapshotFS {
-	f := &snapshotFS{mounts: newMounts(in.Repo), ctx: ctx, in: in, root: root, known: known,
+func newFS(ctx context.Context, in *Input, root *edited, known *known, brought *brought) *snapshotFS {
+	f := &snapshotFS{mounts: newMounts(in.Repo), ctx: ctx, in: in, root: root, known: known, brought: brought,
 		warnings: map[string]bool{}, plugins: map[string]bool{}, virtual: map[string]*virtualFile{}, folders: map[string]bool{},
 		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}, texts: map[string][]byte{}}
 	f.virtual[f.rootFile()] = &virtualFile{data: root.data}
@@ -170,7 +170,11 @@ func (f *snapshotFS) ReadFile(name string) ([]byte, error) {
 
 // show names a file for the user.
 func (f *snapshotFS) show(full string, at place) string {
-	if v, ok := f.virtual[full]; ok && v.entry != "" {
+	switch v := f.virtual[full]; {
+	case v == nil:
+	case v.charts != nil:
+		return v.at.File
+	case v.entry != "":
 		return printable(v.entry)
 	}
 	return at.display()
@@ -194,7 +198,7 @@ func (f *snapshotFS) check(full string, at place, data []byte) ([]byte, error) {
 	}
 	switch {
 	case f.isOurs(full):
-		f.enter(full, nil)
+		f.enter(full, &types.Kustomization{Resources: []string{inflatedFile}})
 	case slices.Contains(fileNames(), path.Base(full)):
 		return f.kustomization(full, at, data)
 	case f.plugins[full]:

@@ -58,8 +58,9 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]rutter.Object, []str
 	if err != nil {
 		return nil, nil, err
 	}
+	brought := newBrought()
 	for {
-		res, fsys, err := r.build(ctx, &in, root)
+		res, fsys, err := r.build(ctx, &in, root, brought)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -175,13 +176,16 @@ func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 }
 
 // build runs the library, alone where it has to be.
-func (r *Renderer) build(ctx context.Context, in *Input, root *edited) (resmap.ResMap, *snapshotFS, error) {
-	fsys := newFS(ctx, in, root, r.known)
+func (r *Renderer) build(ctx context.Context, in *Input, root *edited, brought *brought) (resmap.ResMap, *snapshotFS, error) {
+	fsys := newFS(ctx, in, root, r.known, brought)
 	res, err := r.shared(fsys)
 	if fsys.needsAlone {
-		fsys = newFS(ctx, in, root, r.known)
+		fsys = newFS(ctx, in, root, r.known, brought)
 		fsys.alone = true
 		res, err = r.exclusive(fsys)
+	}
+	if stop := in.Repo.Err(); stop != nil {
+		return nil, nil, stop // what the library made of it is of no interest
 	}
 	switch {
 	case fsys.refused != nil:

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -102,7 +103,7 @@ func (m *mounts) readable(text string) string {
 		parts := seen.FindStringSubmatch(found)
 		for i, one := range m.all {
 			switch {
-			case fmt.Sprint(i) != parts[1]:
+			case strconv.Itoa(i) != parts[1]:
 			case one.label != "":
 				return one.label + "//"
 			case parts[2] == "":

@@ -18,6 +18,10 @@ type run struct {
 	// lookup reads the target cluster; nil finds nothing.
 	lookup func(apiVersion, kind, namespace, name string) (map[string]any, error)
 	chance *chance
+	// secret reports whether values that are not in Git in the clear are in play;
+	// pages are the templates that run.
+	secret func() bool
+	pages  map[string]page
 	// capabilities is called when a template looks at the target cluster's.
 	capabilities func()
 }

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -43,8 +45,29 @@ func (e *engine) failure(err error) error {
 	case errors.As(err, &said):
 		out.Message = said.msg
 	}
+	if e.guard.stopped == nil && e.run.secret != nil && e.run.secret() {
+		out.Message = e.withoutSecrets(out.Message)
+	}
 	out.Message = fmt.Sprintf("chart %s: %s", e.run.chart, oneLine(out.Message))
 	return out
+}
+
+// calling is the part of a message that comes from a template's own text.
+var calling = regexp.MustCompile(`^executing "[^"]*" at <[^>]*>: (?:error calling \w+)?`)
+
+// withoutSecrets keeps of a message what stands in the chart itself: values that
+// were opened by a key, or read from a cluster, may be in the rest.
+func (e *engine) withoutSecrets(message string) string {
+	for _, p := range e.run.pages {
+		if bytes.Contains(p.text, []byte(message)) {
+			return message // what it says with fail or required
+		}
+	}
+	const withheld = "(what it says is withheld: the render has read secret values)"
+	if at := calling.FindString(message); at != "" && !strings.HasPrefix(message, `executing "`+rootName+`"`) {
+		return at + " " + withheld
+	}
+	return "the template fails " + withheld
 }
 
 // problem is the innermost message.
@@ -79,7 +102,7 @@ func schemaProblem(err error) string {
 	var walk func(*jsonschema.ValidationError)
 	walk = func(v *jsonschema.ValidationError) {
 		if len(v.Causes) == 0 {
-			out = append(out, fmt.Sprintf("/%s: %s", strings.Join(v.InstanceLocation, "/"), v.ErrorKind.LocalizedString(p)))
+			out = append(out, fmt.Sprintf("/%s: %s", strings.Join(v.InstanceLocation, "/"), withoutGot(v.ErrorKind, p)))
 		}
 		for _, c := range v.Causes {
 			walk(c)
@@ -87,4 +110,17 @@ func schemaProblem(err error) string {
 	}
 	walk(v)
 	return strings.Join(out, "; ")
+}
+
+// withoutGot is the reason without the value, which some reasons quote.
+func withoutGot(k jsonschema.ErrorKind, p *message.Printer) string {
+	switch k := k.(type) {
+	case *kind.Pattern:
+		return "does not match the pattern " + k.Want
+	case *kind.Format:
+		return "is no valid " + k.Want
+	case *kind.ContentEncoding, *kind.ContentMediaType:
+		return "does not have the declared content"
+	}
+	return k.LocalizedString(p)
 }

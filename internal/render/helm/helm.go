@@ -158,7 +158,8 @@ func (p *pass) run(ctx context.Context, c *chance) ([]rutter.Object, []string, e
 	if err != nil {
 		return nil, nil, p.inChart(err, ch)
 	}
-	files, err := parsed.render(&run{ctx: ctx, chart: ch.Name(), limits: p.r.limits, lookup: p.lookup, chance: c, capabilities: p.useCapabilities}, pages)
+	files, err := parsed.render(&run{ctx: ctx, chart: ch.Name(), limits: p.r.limits, lookup: p.lookup, chance: c,
+		capabilities: p.useCapabilities, secret: p.in.Repo.IsSecret}, pages)
 	if err != nil {
 		return nil, nil, p.inChart(err, ch)
 	}

@@ -102,6 +102,7 @@ func (t *templates) render(r *run, pages map[string]page) (map[string]string, er
 		return nil, err
 	}
 	defer t.done(e)
+	r.pages = pages
 	e.begin(r)
 	out := make(map[string]string, len(t.names))
 	for _, name := range t.names {

@@ -479,8 +479,9 @@ func TestWipe(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = w.Run(t.Context(), bash("mkdir -p a/b/c && touch a/b/c/f && ln -s "+dir+" a/out && chmod 000 a/b/c a/b; mkfifo p; echo x > r; chmod 400 r; sleep 0.1; exit 0"))
-		if err != nil {
+		_, err = w.Run(t.Context(), bash("mkdir -p a/b/c && touch a/b/c/f && ln -s "+dir+" a/out && chmod 000 a/b/c a/b; mkfifo p; echo x > r; chmod 400 r"))
+		// Without a namespace of its own the warden may have been shut out, which ends the run.
+		if err != nil && rutter.CodeOf(err) != rutter.CodeInvalid {
 			t.Fatal(err)
 		}
 		if err := w.Close(); err != nil {

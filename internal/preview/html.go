@@ -1,0 +1,54 @@
+package preview
+
+import (
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+// htmlSection is one verb's part of the page.
+type htmlSection struct {
+	Title, Class string
+	Groups       []htmlGroup
+}
+
+type htmlGroup struct {
+	Sign, Head, Members, Reason string
+	Fields                      []Field
+}
+
+// HTML is the plan as one page that needs nothing else.
+func HTML(p Plan) (string, error) {
+	t, err := template.New("page").Parse(page)
+	if err != nil {
+		return "", fmt.Errorf("read the page's template: %w", err)
+	}
+	var sections []htmlSection
+	if len(p.Sets) > 0 {
+		s := htmlSection{Title: "Sets", Class: "change"}
+		for _, c := range p.Sets {
+			s.Groups = append(s.Groups, htmlGroup{Sign: c.Verb.sign(), Head: c.sentence(), Fields: c.Fields})
+		}
+		sections = append(sections, s)
+	}
+	for _, v := range verbs() {
+		s := htmlSection{Title: v.title(), Class: string(v)}
+		for _, g := range p.ofVerb(v) {
+			s.Groups = append(s.Groups, htmlGroup{Sign: v.sign(), Head: g.headline(), Members: g.members(len(g.Applications) + g.Count), Reason: g.Reason, Fields: g.Fields})
+		}
+		if len(s.Groups) > 0 {
+			sections = append(sections, s)
+		}
+	}
+	news, known := p.news()
+	var b strings.Builder
+	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Known": known, "Empty": p.Empty(),
+		"Rows": []struct {
+			Name string
+			C    Counts
+		}{{"sets", p.Summary.Sets}, {"applications", p.Summary.Applications}, {"objects", p.Summary.Objects}}})
+	if err != nil {
+		return "", fmt.Errorf("write the page: %w", err)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,164 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+)
+
+// TextOptions bound a text. Zero values mean the defaults.
+type TextOptions struct {
+	// Width is that of the terminal; default 120.
+	Width int
+	// Groups is how many groups of a kind are shown; default 8, negative all.
+	Groups int
+}
+
+// shownFields is how many fields of a group a text shows.
+const shownFields = 6
+
+// Text is the plan for a terminal: deletions first, equal changes folded.
+func Text(p Plan, o TextOptions) string {
+	if o.Width <= 0 {
+		o.Width = 120
+	}
+	if o.Groups == 0 {
+		o.Groups = 8
+	}
+	t := &texter{o: o}
+	t.line("%s", p.sides())
+	t.line("sets: %s; applications: %s (of %d); objects: %s%s", p.Summary.Sets.words(), p.Summary.Applications.words(), p.Summary.Total,
+		p.Summary.Objects.words(), clustersOf(p))
+	t.warnings(p)
+	if len(p.Sets) > 0 {
+		t.head("Sets")
+		for _, s := range bounded(t, p.Sets) {
+			t.line("  %s %s", s.Verb.sign(), s.sentence())
+			t.fields(s.Fields)
+		}
+	}
+	for _, v := range verbs() {
+		groups := p.ofVerb(v)
+		if len(groups) == 0 {
+			continue
+		}
+		t.head("%s", v.title())
+		for _, g := range bounded(t, groups) {
+			t.group(g)
+		}
+	}
+	if p.Empty() {
+		t.line("")
+		t.line("Nothing changes.")
+	}
+	for _, n := range p.Notes {
+		t.line("note: %s", n)
+	}
+	t.line("")
+	t.line("digest %s", p.Digest)
+	return t.b.String()
+}
+
+type texter struct {
+	b strings.Builder
+	o TextOptions
+}
+
+// line writes one line, no wider than the terminal.
+func (t *texter) line(format string, args ...any) {
+	s := strings.Map(printable, fmt.Sprintf(format, args...))
+	if r := []rune(s); len(r) > t.o.Width {
+		s = string(r[:t.o.Width-1]) + "…"
+	}
+	t.b.WriteString(strings.TrimRight(s, " ") + "\n")
+}
+
+// printable takes out what would steer a terminal.
+func printable(r rune) rune {
+	if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		return -1
+	}
+	return r
+}
+
+func (t *texter) head(format string, args ...any) {
+	t.b.WriteString("\n")
+	t.line(format, args...)
+}
+
+// bounded are the first of a list; what is left out is counted at the end.
+func bounded[T any](t *texter, list []T) []T {
+	if t.o.Groups < 0 || len(list) <= t.o.Groups {
+		return list
+	}
+	t.line("  (the first %d of %d; --all or -o json shows the rest)", t.o.Groups, len(list))
+	return list[:t.o.Groups]
+}
+
+func (t *texter) warnings(p Plan) {
+	if len(p.Held) > 0 {
+		t.head("Held back by the deletion budget")
+		for _, h := range bounded(t, p.Held) {
+			t.line("  ! set %s: %s", h.Set, h.Reason)
+			t.line("      %s", some(h.Applications, len(h.Applications), 5))
+		}
+	}
+	if len(p.Refused) > 0 {
+		t.head("Refused by the rules of projects")
+		for _, r := range bounded(t, p.Refused) {
+			t.line("  ! %s: %s", where(r.Application, r.Object), r.Reason)
+		}
+	}
+	if len(p.Risks) > 0 {
+		t.head("Look at this before you merge")
+		for _, r := range bounded(t, p.Risks) {
+			t.line("  ! %s (application %s on %s)", r.Message, r.Application, r.Cluster)
+		}
+	}
+	news, known := p.news()
+	if len(news) > 0 {
+		t.head("Errors")
+		for _, e := range bounded(t, news) {
+			t.line("  ! %s: %s", e.Where, e.Message)
+		}
+	}
+	if known > 0 {
+		t.line("")
+		t.line("%s of the base still there; -o json names them", plural(known, "error"))
+	}
+}
+
+func where(application, object string) string {
+	if object == "" {
+		return application
+	}
+	return application + ": " + object
+}
+
+func (t *texter) group(g Group) {
+	head := "  " + g.Verb.sign() + " " + g.headline()
+	if m := g.members(4); m != "" {
+		head += ": " + m
+	}
+	t.line("%s", head)
+	if g.Reason != "" {
+		t.line("      %s", g.Reason)
+	}
+	t.fields(g.Fields)
+}
+
+func (t *texter) fields(fields []Field) {
+	for i, f := range fields {
+		if i == shownFields && t.o.Groups >= 0 {
+			t.line("      and %s more", plural(len(fields)-i, "field"))
+			return
+		}
+		t.line("      %s  %s", f.Path, f.change())
+	}
+}
+
+func clustersOf(p Plan) string {
+	if p.Summary.Clusters == 0 {
+		return ""
+	}
+	return " on " + plural(p.Summary.Clusters, "cluster")
+}

@@ -1,0 +1,177 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+)
+
+// sign marks a line by its verb.
+func (v Verb) sign() string {
+	switch v {
+	case Delete:
+		return "-"
+	case Leave:
+		return "."
+	case Move:
+		return ">"
+	case Add:
+		return "+"
+	case Change:
+	}
+	return "~"
+}
+
+// title heads the changes of a verb.
+func (v Verb) title() string {
+	switch v {
+	case Delete:
+		return "Deleted"
+	case Leave:
+		return "No longer declared, and left in place"
+	case Move:
+		return "Handed over"
+	case Add:
+		return "Added"
+	case Change:
+	}
+	return "Changed"
+}
+
+// words are counts as people read them: "2 deleted, 1 moved".
+func (c Counts) words() string {
+	var parts []string
+	for _, p := range []struct {
+		n    int
+		word string
+	}{{c.Delete, "deleted"}, {c.Leave, "left in place"}, {c.Move, "moved"}, {c.Change, "changed"}, {c.Add, "added"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.word))
+		}
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// some names the first of a list and counts the rest.
+func some(list []string, total, most int) string {
+	if len(list) > most {
+		list = list[:most]
+	}
+	text := strings.Join(list, ", ")
+	if rest := total - len(list); rest > 0 {
+		if text == "" {
+			return fmt.Sprintf("%d", rest)
+		}
+		text += fmt.Sprintf(" and %d more", rest)
+	}
+	return text
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// headline says of a group what and where: "50 Deployment.apps in 50
+// applications on 3 clusters".
+func (g Group) headline() string {
+	if g.Of == ofUnits {
+		text := plural(g.Count, "application")
+		if g.Count == 1 {
+			text = "application " + g.Names[0]
+		}
+		return text + on(g.Clusters)
+	}
+	if g.Count == 1 {
+		return g.Of + " " + g.Names[0] + " of application " + g.Applications[0] + on(g.Clusters)
+	}
+	in := " of application " + g.Applications[0]
+	if len(g.Applications) > 1 {
+		in = " in " + plural(len(g.Applications), "application")
+	}
+	return fmt.Sprintf("%d %s", g.Count, g.Of) + in + on(g.Clusters)
+}
+
+func on(clusters []string) string {
+	if len(clusters) == 1 {
+		return " on " + clusters[0]
+	}
+	return " on " + plural(len(clusters), "cluster")
+}
+
+// members names who is in a group, unless its headline does.
+func (g Group) members(most int) string {
+	if g.Count == 1 {
+		return ""
+	}
+	if g.Of != ofUnits && len(g.Applications) == 1 {
+		return some(g.Names, g.Count, most)
+	}
+	return some(g.Applications, len(g.Applications), most)
+}
+
+// change shows both values of a field.
+func (f Field) change() string {
+	switch {
+	case f.Old == "":
+		return "+ " + f.New
+	case f.New == "":
+		return "- " + f.Old
+	}
+	return f.Old + " → " + f.New
+}
+
+func (s SetChange) sentence() string {
+	switch s.Verb {
+	case Delete:
+		return fmt.Sprintf("set %s goes, with %s", s.Name, plural(s.Before, "application"))
+	case Add:
+		return fmt.Sprintf("set %s comes, with %s", s.Name, plural(s.After, "application"))
+	case Leave, Move, Change:
+	}
+	if s.Before == s.After {
+		return fmt.Sprintf("set %s changes, and has %s", s.Name, plural(s.After, "application"))
+	}
+	return fmt.Sprintf("set %s changes, from %d to %s", s.Name, s.Before, plural(s.After, "application"))
+}
+
+// sides names what is compared.
+func (p Plan) sides() string { return p.Base.text() + " → " + p.Head.text() }
+
+func (r Revision) text() string {
+	const n = 7
+	if len(r.Commit) != 40 || r.Commit == strings.Repeat("0", 40) || strings.HasPrefix(r.Commit, r.Name) {
+		return r.Name
+	}
+	return r.Name + " (" + r.Commit[:n] + ")"
+}
+
+// ofVerb are the groups of one verb.
+func (p Plan) ofVerb(v Verb) []Group {
+	var out []Group
+	for _, g := range p.Groups {
+		if g.Verb == v {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// verbs in the order in which they are shown.
+func verbs() []Verb { return []Verb{Delete, Leave, Move, Change, Add} }
+
+// news are the problems that the change brings, and how many were there before.
+func (p Plan) news() (news []Problem, known int) {
+	for _, e := range p.Problems {
+		if e.Known {
+			known++
+		} else {
+			news = append(news, e)
+		}
+	}
+	return news, known
+}

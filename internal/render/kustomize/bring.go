@@ -68,9 +68,6 @@ func (b bringer) entry(e entry) (string, error) {
 	if strings.Contains(address, "\n") {
 		return "", &rutter.Error{Code: rutter.CodeInvalid, File: b.at.display(), Message: e.field + ": an entry on several lines must be an object, and this is none: " + oneLine(printable(address))}
 	}
-	if b.in.Flux != nil && b.in.Flux.NoRemoteBases {
-		return "", b.failed(e.field, address, rutter.Errorf(rutter.CodeForbidden, "remote bases are off (--no-remote-bases): copy it into the repository and name its path"))
-	}
 	mustFile, mustGit := namesFile(address)
 	base, isGit := parseGit(address)
 	switch {
@@ -178,6 +175,9 @@ func (f *snapshotFS) fetch(repo rutter.Repo) (*record.FS, error) {
 	key := repo.Key()
 	if view, ok := f.brought.views[key]; ok {
 		return view, nil
+	}
+	if f.in.Flux != nil && f.in.Flux.NoRemoteBases {
+		return nil, rutter.Errorf(rutter.CodeForbidden, "remote bases are off (--no-remote-bases): copy it into the repository and name its path")
 	}
 	if len(f.brought.views) >= maxRemotes {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "more than %d repositories and files are fetched for one kustomization", maxRemotes)

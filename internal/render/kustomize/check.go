@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -69,15 +70,28 @@ func encode(file string, k *types.Kustomization) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a kustomization as the library does.
+// decode reads a kustomization as the library does, which would stop at the same errors.
 func decode(file string, data []byte) (*types.Kustomization, error) {
 	k := &types.Kustomization{}
-	if err := k.Unmarshal(data); err != nil {
-		// The library reads it in the same way and would stop at it, too.
-		return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + oneLine(strings.TrimPrefix(err.Error(), "invalid Kustomization: "))}
+	err := k.Unmarshal(data)
+	if err == nil {
+		return k, nil
 	}
-	return k, nil
+	text := oneLine(strings.TrimPrefix(err.Error(), "invalid Kustomization: "))
+	if strings.Contains(text, "yaml: ") {
+		if err := syntax(file, data); err != nil {
+			return nil, err
+		}
+	}
+	out := &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "is no valid kustomization: " + text}
+	if m := unknownField.FindStringSubmatch(text); m != nil {
+		out.Line = lineOf(data, m[1]+":")
+		out.Message = "is no valid kustomization: the field " + m[1] + " is unknown: correct its name, or remove it"
+	}
+	return nil, out
 }
+
+var unknownField = regexp.MustCompile(`^json: unknown field "([^"]+)"$`)
 
 // checked parses and checks a kustomization; of the same content in the same
 // place it does so once. The one at the root is parsed already.

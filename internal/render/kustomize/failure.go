@@ -1,10 +1,14 @@
 package kustomize
 
 import (
+	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/kustomize/kyaml/resid"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/manifest"
@@ -75,6 +79,23 @@ func (f *snapshotFS) failure(err error) error {
 		}
 	}
 	return out
+}
+
+// unreadable says which object of the result cannot be written as JSON. The
+// library takes files that no cluster takes, such as those with repeated keys, so
+// the file is asked first.
+func (f *snapshotFS) unreadable(id resid.ResId, find originIndex, err error) error {
+	for _, full := range slices.Sorted(maps.Keys(f.resources)) {
+		at, ok := f.place(full)
+		if !ok || at.m.label != "" || f.virtual[full] != nil {
+			continue
+		}
+		if err := syntax(at.display(), f.read[full]); err != nil {
+			return err
+		}
+	}
+	at, _ := find.origin(id, "")
+	return &rutter.Error{Code: rutter.CodeInvalid, File: at.File, Line: at.Line, Message: fmt.Sprintf("%s %s: %s", id.Kind, id.Name, oneLine(err.Error()))}
 }
 
 // syntax returns what is wrong with the text of a file, with the line.

@@ -38,6 +38,10 @@ func TestFailures(t *testing.T) {
 			"{patch: '{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {a: 1}}'}, {patch: '[{op: test, path: /spec/a, value: " + secret + "}]', target: {kind: Service}}]"), says: "kustomize build overlay"},
 		"a validator": {files: kustomization("resources: [../base]\nsecretGenerator: [{name: s, literals: [p=" + secret + "]}]\nvalidators:\n- |\n  apiVersion: builtin\n  kind: LabelTransformer\n  metadata: {name: l}\n  labels: {a: b}\n  fieldSpecs: [{path: metadata/labels, create: true}]\n"),
 			says: "validator shouldn't modify the resource map"},
+		"an unknown field":        {files: kustomization("namePrefix: x\nresource: [../base]"), says: "overlay/kustomization.yaml:2: is no valid kustomization: the field resource is unknown"},
+		"no YAML itself":          {files: kustomization("resources: [../base]\npatches: [\n"), says: "overlay/kustomization.yaml:2: is not valid YAML"},
+		"a key that is no text":   {files: map[string]string{"base/all.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {true: " + secret + "}\n"}, says: "base/all.yaml:1: Secret s: stringData: a value of type"},
+		"a key that is repeated":  {files: map[string]string{"base/all.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: " + secret + ", a: " + secret + "}\n"}, says: `base/all.yaml:4: the key "a" appears twice`},
 		"a value of a wrong type": {files: kustomization("resources: [../base]\nreplicas: [{name: web, count: " + secret + "}]"), says: "overlay/kustomization.yaml: is no valid kustomization"},
 	}
 	r := kustomize.New()

@@ -244,7 +244,7 @@ func objects(res resmap.ResMap, fsys *snapshotFS) (out []rutter.Object, certain 
 	for _, each := range res.Resources() {
 		m, err := plain(each)
 		if err != nil {
-			return nil, false, rutter.Errorf(rutter.CodeInvalid, "read %s: %w", each.CurId(), err)
+			return nil, false, fsys.unreadable(each.CurId(), find, err)
 		}
 		file := fsys.takeNote(m, fsys.root.keepNotes)
 		from, sure := find.origin(each.CurId(), file)

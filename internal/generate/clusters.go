@@ -16,7 +16,7 @@ const (
 )
 
 // clusters answers with the member clusters that the selector matches.
-func (ev *evaluator) clusters(n node, outer map[string]any) outcome {
+func (ev *evaluator) clusters(n node) outcome {
 	g := n.leaf.Clusters
 	all, err := ev.facts.Clusters()
 	if err != nil {
@@ -36,11 +36,7 @@ func (ev *evaluator) clusters(n node, outer map[string]any) outcome {
 		if !everything && (isImplicit(c) || !sel.matches(memberLabels(c))) {
 			continue
 		}
-		s := newSet(ev.clusterParams(c), n.producer())
-		out.sets = append(out.sets, ev.withValues(n, s, g.Values, outer))
-	}
-	if g.FlatList {
-		return outcome{sets: []paramSet{flatList(n, out.sets)}}
+		out.sets = append(out.sets, newSet(ev.clusterParams(c), n.producer()))
 	}
 	return out
 }
@@ -93,15 +89,17 @@ func (ev *evaluator) clusterParams(c rutter.ClusterInfo) map[string]any {
 func flatList(n node, sets []paramSet) paramSet {
 	list := make([]any, 0, len(sets))
 	var warnings []string
+	stale := false
 	for _, s := range sets {
 		if s.err != nil {
 			return s
 		}
 		list = append(list, s.params)
 		warnings = append(warnings, s.warnings...)
+		stale = stale || s.stale
 	}
 	one := newSet(map[string]any{"clusters": list}, n.producer())
-	one.warnings = warnings
+	one.warnings, one.stale = warnings, stale
 	return one
 }
 

@@ -3,24 +3,11 @@ package generate
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
-
-// Facts is what the generators may ask. An answer is taken as data: the same
-// question must give the same answer for as long as one evaluation lasts.
-type Facts interface {
-	// Clusters are the members, including the control plane's own cluster. Where
-	// no Secret describes that one, it has the server InClusterServer and
-	// neither labels nor annotations.
-	Clusters() ([]rutter.ClusterInfo, error)
-	// Snapshot is the tree of a repository at a revision.
-	Snapshot(repo rutter.Repo) (rutter.Snapshot, error)
-}
-
-// InClusterServer is the API server of the control plane's own cluster.
-const InClusterServer = "https://kubernetes.default.svc"
 
 // Completeness says how much of a set's answer is known.
 type Completeness string
@@ -50,6 +37,9 @@ type Element struct {
 	Application *v1alpha1.Application
 	// Err says why this element, and no other, has no Application.
 	Err error
+	// Stale says that its parameters, or some of them, are those of the last good
+	// answer: a generator could not look this time.
+	Stale bool
 	// Warnings are for the user, one line each.
 	Warnings []string
 }
@@ -65,6 +55,10 @@ type Result struct {
 	Errors []error
 	// Warnings concern the set and not one element.
 	Warnings []string
+	// Memory is to be kept and given to the next evaluation in Options.Memory.
+	Memory Memory
+	// Requeue is when the set is due again though nothing is heard; 0 is never.
+	Requeue time.Duration
 }
 
 // Options adjusts an evaluation. The zero value is the reference's default.
@@ -72,6 +66,16 @@ type Options struct {
 	// NewFileGlobbing makes * stay within a path segment in git files patterns
 	// and ** cross segments. Otherwise * crosses segments, as in git pathspecs.
 	NewFileGlobbing bool
+	// ReferenceCollisions gives sets that declare no AnnotationCollisions the
+	// reference's rules for parameters that two generators of a matrix have.
+	ReferenceCollisions bool
+	// ReferenceTypes renders every expression as a text, as the reference does,
+	// in sets that have no AnnotationTypedValues.
+	ReferenceTypes bool
+	// Memory is that of the last evaluation, as Result.Memory was.
+	Memory Memory
+	// Requeue are the pauses between evaluations where a set has none.
+	Requeue RequeueDefaults
 }
 
 // Generate evaluates a set with default options.
@@ -81,16 +85,16 @@ func Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
 
 // Generate evaluates a set.
 func (o Options) Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
-	ev := newEvaluator(set, facts, o)
-	var res Result
-	res.Warnings = strategyWarnings(set)
 	nodes := nodesOf(set)
-	if err := checkSet(set, nodes); err != nil {
-		return Result{Completeness: Failed, Errors: []error{err}, Warnings: res.Warnings}
+	res := Result{Warnings: strategyWarnings(set), Requeue: o.Requeue.of(nodes)}
+	ev, err := newEvaluator(set, facts, o, nodes)
+	if err != nil {
+		res.Completeness, res.Errors, res.Memory = Failed, []error{err}, o.Memory
+		return res
 	}
 	failed := 0
 	for _, n := range nodes {
-		out := ev.run(n, nil)
+		out := ev.runWhole(n)
 		res.Errors = append(res.Errors, out.errs...)
 		if len(out.errs) > 0 && len(out.sets) == 0 {
 			failed++
@@ -99,6 +103,7 @@ func (o Options) Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
 	}
 	res.Errors = uniqueErrors(res.Errors)
 	res.Warnings = append(res.Warnings, ev.warnings...)
+	res.Memory = ev.memory
 	rejectDuplicates(res.Elements)
 	for i := range res.Elements {
 		if app := res.Elements[i].Application; app != nil {
@@ -123,11 +128,15 @@ func checkSet(set *v1alpha1.ApplicationSet, nodes []node) error {
 
 // elements renders the template for each of a producer's sets of parameters.
 func (ev *evaluator) elements(n node, sets []paramSet) []Element {
-	base, warnings, err := effectiveTemplate(ev.set, n)
+	tree, warnings, err := effectiveTemplate(ev.set, n)
 	ev.warn(warnings...)
+	var template *program
+	if err == nil {
+		template, err = compile(tree)
+	}
 	elements := make([]Element, 0, len(sets))
 	for i, s := range sets {
-		e := Element{Producer: n.producer(), Index: i, Params: s.params}
+		e := Element{Producer: n.producer(), Index: i, Params: s.params, Stale: s.stale}
 		e.Warnings = append(e.Warnings, s.warnings...)
 		switch {
 		case s.err != nil:
@@ -135,7 +144,7 @@ func (ev *evaluator) elements(n node, sets []paramSet) []Element {
 		case err != nil:
 			e.Err = err
 		default:
-			ev.render(&e, base)
+			ev.render(&e, template)
 		}
 		elements = append(elements, e)
 	}

@@ -402,7 +402,8 @@ func TestMatrixConflictsAndFailures(t *testing.T) {
 				`generators[0].matrix.generators[1].clusters`},
 		},
 		"precedence with Go templates": {
-			reason: "maps are merged and the first value wins",
+			reason: "with the reference's rules maps are merged and the first value wins",
+			opts:   generate.Options{ReferenceCollisions: true},
 			set: goTemplated(withTemplate(`- matrix:
     generators:
     - list: {elements: [{name: a, m: {x: 1}}]}
@@ -527,11 +528,11 @@ func TestSelectorsAndUnsupported(t *testing.T) {
 			want:   []string{"a x", "lab x"},
 		},
 		"scmProvider": {
-			reason:   "what is not acted on is named, and proposes no removals",
+			reason:   "what cannot be asked is named, and proposes no removals",
 			set:      withTemplate("- list: {elements: [{name: a}]}\n- scmProvider: {github: {organization: o}}", "{{name}}", "x"),
 			want:     []string{"a x"},
 			complete: generate.Partial,
-			errs:     []string{"generators[1].scmProvider: is not acted on yet"},
+			errs:     []string{"generators[1].scmProvider: hosting services cannot be asked here"},
 			code:     rutter.CodeUnsupported,
 		},
 		"no type": {

@@ -9,7 +9,7 @@ import (
 )
 
 // git answers with the directories or files of a repository.
-func (ev *evaluator) git(n node, outer map[string]any) outcome {
+func (ev *evaluator) git(n node) outcome {
 	g := n.leaf.Git
 	switch {
 	case g.RepoURL == "":
@@ -23,20 +23,14 @@ func (ev *evaluator) git(n node, outer map[string]any) outcome {
 	if err != nil {
 		return failure(rutter.CodeOf(err), "%s: %w", n.producer(), err)
 	}
-	var out outcome
 	if len(g.Directories) > 0 {
-		out = ev.gitDirectories(n, tree)
-	} else {
-		out = ev.gitFiles(n, tree)
+		return ev.gitDirectories(n, tree)
 	}
-	for i := range out.sets {
-		out.sets[i] = ev.withValues(n, out.sets[i], g.Values, outer)
-	}
-	return out
+	return ev.gitFiles(n, tree)
 }
 
-// place is where a set of parameters was found.
-type place struct {
+// location is where a set of parameters was found.
+type location struct {
 	// dir is a directory, "." for the root.
 	dir string
 	// file is the base name of a file, empty for a directory.
@@ -44,7 +38,7 @@ type place struct {
 }
 
 // addTo writes the path parameters into params, over what a file itself calls so.
-func (p place) addTo(params map[string]any, prefix string, goTemplate bool) {
+func (p location) addTo(params map[string]any, prefix string, goTemplate bool) {
 	segments := strings.Split(p.dir, "/")
 	base := path.Base(p.dir)
 	if goTemplate {

@@ -32,7 +32,7 @@ func (ev *evaluator) gitDirectories(n node, tree rutter.Snapshot) outcome {
 	var out outcome
 	for _, dir := range dirs {
 		params := map[string]any{}
-		place{dir: dir}.addTo(params, g.PathParamPrefix, ev.goTemplate)
+		location{dir: dir}.addTo(params, g.PathParamPrefix, ev.goTemplate)
 		out.sets = append(out.sets, newSet(params, n.producer()))
 	}
 	return out

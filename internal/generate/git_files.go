@@ -31,7 +31,7 @@ func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
 		objects, err := readObjects(tree, file)
 		if err != nil {
 			s := paramSet{params: map[string]any{}, err: fmt.Errorf("%s: %w", n.producer(), err)}
-			place{dir: path.Dir(file), file: path.Base(file)}.addTo(s.params, g.PathParamPrefix, ev.goTemplate)
+			location{dir: path.Dir(file), file: path.Base(file)}.addTo(s.params, g.PathParamPrefix, ev.goTemplate)
 			out.sets = append(out.sets, s)
 			continue
 		}
@@ -40,7 +40,7 @@ func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
 			if !ev.goTemplate {
 				params = flatParams(object)
 			}
-			place{dir: path.Dir(file), file: path.Base(file)}.addTo(params, g.PathParamPrefix, ev.goTemplate)
+			location{dir: path.Dir(file), file: path.Base(file)}.addTo(params, g.PathParamPrefix, ev.goTemplate)
 			out.sets = append(out.sets, newSet(params, n.producer()))
 		}
 	}

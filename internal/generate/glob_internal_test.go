@@ -113,7 +113,7 @@ func FuzzFastTemplate(f *testing.F) {
 		f.Add(s, "value")
 	}
 	f.Fuzz(func(t *testing.T, text, value string) {
-		same, unknown, err := fastEngine{}.render(text, nil)
+		same, unknown, err := newFastEngine().render(text, nil)
 		if err != nil || same != text {
 			t.Fatalf("without parameters %q became %q (%v)", text, same, err)
 		}
@@ -123,7 +123,7 @@ func FuzzFastTemplate(f *testing.F) {
 				params[k] = value
 			}
 		}
-		_, left, _ := fastEngine{}.render(text, params)
+		_, left, _ := newFastEngine().render(text, params)
 		for _, k := range left {
 			if k != "" && k != "number" {
 				t.Fatalf("%q has the key %q, and it was not replaced in %q", params, k, text)

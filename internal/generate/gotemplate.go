@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"text/template"
+	"text/template/parse"
 
 	"github.com/rutterhq/rutter"
 )
@@ -18,6 +19,8 @@ const (
 	funcBound  = "_rutterBound"
 	funcStep   = "_rutterStep"
 	funcCostly = "_rutterCostly"
+	// funcCapture is put behind an expression whose value is wanted.
+	funcCapture = "_rutterCapture"
 )
 
 // noValue is what a Go template prints for what does not exist.
@@ -27,18 +30,36 @@ const noValue = "<no value>"
 type goEngine struct {
 	options []string
 	funcs   template.FuncMap
-	parsed  map[string]*template.Template
+	parsed  map[string]*goText
 	// left counts down the steps of the rendering that is going on.
 	left int
+	// captured is the value of the expression that was rendered last.
+	captured any
+}
+
+// goText is a text that was parsed.
+type goText struct {
+	template *template.Template
+	// parts are the text, where it holds nothing but plain fields.
+	parts []goPart
+	// whole captures the value, where the text is one expression.
+	whole *template.Template
+}
+
+// goPart is a text, or a field when it has a path.
+type goPart struct {
+	text string
+	path []string
 }
 
 // newGoEngine wants options that checkOptions accepts.
 func newGoEngine(options []string) *goEngine {
-	e := &goEngine{options: options, funcs: templateFuncs(), parsed: map[string]*template.Template{}}
+	e := &goEngine{options: options, funcs: templateFuncs(), parsed: map[string]*goText{}}
 	e.funcs[funcLookup] = lookup
 	e.funcs[funcBound] = e.bound
 	e.funcs[funcStep] = e.step
 	e.funcs[funcCostly] = e.costly
+	e.funcs[funcCapture] = e.capture
 	return e
 }
 
@@ -61,31 +82,134 @@ func (e *goEngine) render(text string, params map[string]any) (string, []string,
 	if err != nil {
 		return "", nil, err
 	}
+	if out, ok := t.plain(params); ok {
+		return out, nil, nil
+	}
+	out, err := e.execute(t.template, params)
+	return out, nil, err
+}
+
+func (e *goEngine) execute(t *template.Template, params map[string]any) (string, error) {
 	e.left = maxSteps
 	var out boundedWriter
 	if err := t.Execute(&out, params); err != nil {
-		return "", nil, explain(err)
+		return "", explain(err)
 	}
-	return out.String(), nil, nil
+	return out.String(), nil
 }
 
-func (e *goEngine) parse(text string) (*template.Template, error) {
+// value implements engine. What is not a boolean, a number, a list or a map is
+// a text, by what the template prints.
+func (e *goEngine) value(text string, params map[string]any) (any, []string, error) {
+	t, err := e.parse(text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if out, ok := t.plain(params); ok {
+		return out, nil, nil
+	}
+	if t.whole == nil {
+		return e.render(text, params)
+	}
+	e.captured = nil
+	out, err := e.execute(t.whole, params)
+	if err != nil {
+		return nil, nil, err
+	}
+	if isTyped(e.captured) {
+		return e.captured, nil, nil
+	}
+	return out, nil, nil
+}
+
+// capture keeps the value that passes by.
+func (e *goEngine) capture(value any) any {
+	e.captured = value
+	return value
+}
+
+// isTyped reports whether a value is one that a field can hold as it is.
+func isTyped(value any) bool {
+	rv := reflect.ValueOf(value)
+	switch rv.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return rv.Type().PkgPath() == ""
+	case reflect.Slice:
+		return rv.Type().Elem().Kind() != reflect.Uint8
+	case reflect.Map:
+		return rv.Type().Key().Kind() == reflect.String
+	default:
+		return false
+	}
+}
+
+// plain renders a text that holds nothing but fields that are texts.
+func (t *goText) plain(params map[string]any) (string, bool) {
+	if t.parts == nil {
+		return "", false
+	}
+	var out strings.Builder
+	for _, p := range t.parts {
+		if p.path == nil {
+			out.WriteString(p.text)
+			continue
+		}
+		var value any = params
+		for _, key := range p.path {
+			object, ok := value.(map[string]any)
+			if !ok {
+				return "", false
+			}
+			value = object[key]
+		}
+		text, ok := value.(string)
+		if !ok || out.Len()+len(text) > maxText {
+			return "", false
+		}
+		out.WriteString(text)
+	}
+	return out.String(), true
+}
+
+func (e *goEngine) parse(text string) (*goText, error) {
 	if t, ok := e.parsed[text]; ok {
 		return t, nil
 	}
 	if len(text) > maxText {
 		return nil, tooLarge("the template")
 	}
+	t := &goText{}
+	var err error
+	if t.template, err = e.newTemplate(text, func(tree *parse.Tree) { t.parts = plainParts(tree.Root) }); err != nil {
+		return nil, err
+	}
+	wanted := false
+	whole, err := e.newTemplate(text, func(tree *parse.Tree) { wanted = captureWhole(tree) })
+	if err != nil {
+		return nil, err
+	}
+	if wanted {
+		t.whole = whole
+	}
+	e.parsed[text] = t
+	return t, nil
+}
+
+// newTemplate parses a text, and shows its tree before it is rewritten.
+func (e *goEngine) newTemplate(text string, look func(*parse.Tree)) (*template.Template, error) {
 	t, err := template.New("").Option(e.options...).Funcs(e.funcs).Parse(text)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "is not a Go template: %s", strings.TrimPrefix(err.Error(), "template: :"))
+	}
+	if t.Tree != nil && t.Root != nil && len(t.Templates()) == 1 {
+		look(t.Tree)
 	}
 	for _, part := range t.Templates() {
 		if part.Tree != nil && part.Root != nil {
 			rewrite(part.Tree)
 		}
 	}
-	e.parsed[text] = t
 	return t, nil
 }
 

@@ -2,7 +2,6 @@ package generate
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/rutterhq/rutter"
@@ -15,7 +14,7 @@ func (ev *evaluator) matrix(n node, outer map[string]any) outcome {
 	if len(n.children) < 2 {
 		return failure(rutter.CodeInvalid, "%s: has %d generators, want at least two", n.producer(), len(n.children))
 	}
-	acc := outcome{sets: []paramSet{{params: map[string]any{}, from: map[string]string{}}}}
+	acc := outcome{sets: []paramSet{{params: map[string]any{}}}}
 	for i, child := range n.children {
 		next := outcome{errs: acc.errs}
 		for _, s := range acc.sets {
@@ -25,8 +24,12 @@ func (ev *evaluator) matrix(n node, outer map[string]any) outcome {
 			}
 			answer := ev.run(child, innerScope(outer, s.params, i))
 			next.errs = append(next.errs, answer.errs...)
+			next.sets = slices.Grow(next.sets, len(answer.sets))
 			for _, inner := range answer.sets {
-				next.sets = append(next.sets, ev.combine(s, inner))
+				if i > 0 {
+					inner = ev.combine(s, inner)
+				}
+				next.sets = append(next.sets, inner)
 			}
 			if len(next.sets) > maxElements {
 				return failure(rutter.CodeInvalid, "%s: produces more than %d elements; narrow it", n.producer(), maxElements)
@@ -50,33 +53,4 @@ func innerScope(outer, params map[string]any, i int) map[string]any {
 	}
 	maps.Copy(scope, params)
 	return scope
-}
-
-// combine joins two sets. With {{key}} templates a key must not have two
-// values; with Go templates maps are merged and the earlier value wins.
-func (ev *evaluator) combine(a, b paramSet) paramSet {
-	out := paramSet{from: maps.Clone(a.from), warnings: slices.Concat(a.warnings, b.warnings)}
-	if b.err != nil {
-		out.params, out.err = fill(a.params, b.params), b.err
-		return out
-	}
-	for k, producer := range b.from {
-		if _, ok := out.from[k]; !ok {
-			out.from[k] = producer
-		}
-	}
-	out.params = fill(a.params, b.params)
-	if ev.goTemplate {
-		return out
-	}
-	for _, k := range sortedKeys(b.params) {
-		av, both := a.params[k]
-		if both && !reflect.DeepEqual(av, b.params[k]) {
-			out.err = rutter.Errorf(rutter.CodeInvalid,
-				"parameter %q is %q from %s and %q from %s; rename one of them (pathParamPrefix does for git)",
-				k, av, a.from[k], b.params[k], b.from[k])
-			return out
-		}
-	}
-	return out
 }

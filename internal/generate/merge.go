@@ -3,7 +3,6 @@ package generate
 import (
 	"encoding/json"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -76,8 +75,7 @@ func keyed(child node, mergeKeys []string, sets []paramSet) (map[string]paramSet
 
 // override lays a later set over the base.
 func (ev *evaluator) override(base, over paramSet) paramSet {
-	out := paramSet{from: maps.Clone(base.from), warnings: slices.Concat(base.warnings, over.warnings)}
-	maps.Copy(out.from, over.from)
+	out := paramSet{origins: joinSlices(over.origins, base.origins), warnings: joinSlices(base.warnings, over.warnings), stale: base.stale || over.stale}
 	if ev.goTemplate {
 		out.params = overlay(base.params, over.params)
 		return out

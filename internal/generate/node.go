@@ -24,6 +24,9 @@ const (
 	kindMatrix   = "matrix"
 	kindMerge    = "merge"
 	kindDecision = "clusterDecisionResource"
+	kindSCM      = "scmProvider"
+	kindPull     = "pullRequest"
+	kindPlugin   = "plugin"
 )
 
 // node is one generator of a set, at any depth, in one shape.
@@ -186,16 +189,16 @@ func leafNodes(path string, l v1alpha1.ApplicationSetLeafGenerators) []node {
 		add(kindGit, g.Template, v1alpha1.ApplicationSetLeafGenerators{Git: g})
 	}
 	if g := l.SCMProvider; g != nil {
-		add("scmProvider", g.Template, v1alpha1.ApplicationSetLeafGenerators{SCMProvider: g})
+		add(kindSCM, g.Template, v1alpha1.ApplicationSetLeafGenerators{SCMProvider: g})
 	}
 	if g := l.ClusterDecisionResource; g != nil {
 		add(kindDecision, g.Template, v1alpha1.ApplicationSetLeafGenerators{ClusterDecisionResource: g})
 	}
 	if g := l.PullRequest; g != nil {
-		add("pullRequest", g.Template, v1alpha1.ApplicationSetLeafGenerators{PullRequest: g})
+		add(kindPull, g.Template, v1alpha1.ApplicationSetLeafGenerators{PullRequest: g})
 	}
 	if g := l.Plugin; g != nil {
-		add("plugin", g.Template, v1alpha1.ApplicationSetLeafGenerators{Plugin: g})
+		add(kindPlugin, g.Template, v1alpha1.ApplicationSetLeafGenerators{Plugin: g})
 	}
 	return nodes
 }

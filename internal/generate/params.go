@@ -14,24 +14,65 @@ import (
 
 // paramSet is one set of parameters on its way through the generators.
 // Parameters are flat strings ("metadata.labels.env") for {{key}} templates
-// and nested values for Go templates.
+// and nested values for Go templates. They are shared and never written to.
 type paramSet struct {
 	params map[string]any
-	// from is the producer of each top-level key, for errors about collisions.
-	from     map[string]string
+	// origins say which generator gave which parameters, for errors about
+	// collisions; the first that has a key is the one it came from.
+	origins  []origin
 	warnings []string
+	// stale says that the parameters, or some of them, are those of the last
+	// good answer.
+	stale bool
 	// err is why this set has no usable parameters; it travels through
 	// combinations, so that its element is reported and no other is lost.
 	err error
 }
 
+// origin is what one generator gave.
+type origin struct {
+	producer string
+	params   map[string]any
+}
+
 // newSet is a set whose keys all come from producer.
 func newSet(params map[string]any, producer string) paramSet {
-	s := paramSet{params: params, from: make(map[string]string, len(params))}
-	for k := range params {
-		s.from[k] = producer
+	return paramSet{params: params, origins: []origin{{producer, params}}}
+}
+
+// origin is the generator that a parameter came from; key may be one within values.
+func (s paramSet) origin(key string) string {
+	for _, o := range s.origins {
+		if _, ok := o.params[key]; ok {
+			return o.producer
+		}
+		if values, ok := o.params["values"].(map[string]any); ok {
+			if inner, isValue := strings.CutPrefix(key, "values."); isValue {
+				if _, ok := values[inner]; ok {
+					return o.producer
+				}
+			}
+		}
 	}
-	return s
+	return "an earlier generator"
+}
+
+// joinSlices is one after the other, without a copy where one is empty.
+func joinSlices[T any](a, b []T) []T {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0:
+		return a
+	default:
+		return slices.Concat(a, b)
+	}
+}
+
+// isPath reports whether a key is one of the path parameters of {{key}}
+// templates, or the map of them.
+func isPath(key string) bool {
+	return key == "path" || strings.HasPrefix(key, "path.") || strings.HasPrefix(key, "path[")
 }
 
 // toTree decodes JSON into maps, lists, strings, bools, int64 and float64.

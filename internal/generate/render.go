@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -35,20 +36,41 @@ func effectiveTemplate(set *v1alpha1.ApplicationSet, n node) (map[string]any, []
 		return base, nil, nil
 	}
 	field := n.producer() + ".template"
-	var own v1alpha1.ApplicationSetTemplate
-	unknown, err := kjson.UnmarshalStrict(n.template.Raw, &own)
+	value, err := toTree(n.template.Raw)
 	if err != nil {
 		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
+	}
+	own, ok := value.(map[string]any)
+	if !ok {
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: is %s, want an object", field, kindOf(value))
+	}
+	warnings, err := checkTemplate(field, own)
+	if err != nil {
+		return nil, nil, err
+	}
+	return fillTemplate(own, base), warnings, nil
+}
+
+// checkTemplate finds the fields of a generator's template that do not exist,
+// and values that are of no use. An expression may stand where a boolean, a
+// number or a list belongs: only its value must be one.
+func checkTemplate(field string, tree map[string]any) ([]string, error) {
+	c := compiler{program: &program{}}
+	plain, _ := c.walk(tree, reflect.TypeFor[v1alpha1.ApplicationSetTemplate](), field, nil)
+	raw, err := json.Marshal(plain)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
+	}
+	var shape v1alpha1.ApplicationSetTemplate
+	unknown, err := kjson.UnmarshalStrict(raw, &shape)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
 	}
 	var warnings []string
-	for _, u := range unknown {
+	for _, u := range append(unknown, c.unknown...) {
 		warnings = append(warnings, fmt.Sprintf("%s: %s; it is ignored", field, u))
 	}
-	tree, err := treeOf(own)
-	if err != nil {
-		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", field, err)
-	}
-	return fillTemplate(tree, base), warnings, nil
+	return warnings, nil
 }
 
 // fillTemplate completes a template with the set's. Lists, and free-form
@@ -70,28 +92,29 @@ func fillTemplate(own, base map[string]any) map[string]any {
 }
 
 // render makes the Application of an element, or says in the element why not.
-func (ev *evaluator) render(e *Element, template map[string]any) {
+func (ev *evaluator) render(e *Element, template *program) {
 	r := renderer{engine: ev.engine, params: e.Params}
-	defer func() { e.Warnings = append(e.Warnings, r.warnings(e.Producer)...) }()
-	meta, _ := template["metadata"].(map[string]any)
-	name, _ := meta["name"].(string)
-	// The name first, so that a mistake elsewhere is reported with it.
-	if rendered, err := r.text("spec.template.metadata.name", name); err == nil {
-		e.Name = rendered
-	}
-	r.missing, r.blanks = nil, nil
-	rendered, err := r.tree("spec.template", template)
+	rendered, err := template.run(&r, ev.typed)
 	if err != nil {
 		e.Err = err
+		// The name by itself, so that a mistake elsewhere is reported with it.
+		alone := renderer{engine: ev.engine, params: e.Params}
+		if name, err := alone.text("spec.template.metadata.name", template.name); err == nil {
+			e.Name = name
+		}
+		e.Warnings = append(e.Warnings, r.warnings(e.Producer)...)
 		return
 	}
-	app, err := ev.application(rendered)
-	if err == nil && ev.set.Spec.TemplatePatch != nil {
-		app, err = ev.patch(&r, e, app)
+	app := ev.application(rendered)
+	e.Name = app.Name
+	if ev.set.Spec.TemplatePatch != nil {
+		if app, err = ev.patch(&r, e, app); err == nil {
+			e.Name = app.Name
+		}
 	}
+	e.Warnings = append(e.Warnings, r.warnings(e.Producer)...)
 	if err == nil {
-		e.Name = app.Name
-		err = nameError(app.Name)
+		err = nameError(e.Name)
 	}
 	if err != nil {
 		e.Err = err
@@ -100,17 +123,8 @@ func (ev *evaluator) render(e *Element, template map[string]any) {
 	e.Application = app
 }
 
-// application reads a rendered template and adds what every generated
-// Application has.
-func (ev *evaluator) application(rendered any) (*v1alpha1.Application, error) {
-	raw, err := json.Marshal(rendered)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "spec.template: after rendering: %w", err)
-	}
-	var t v1alpha1.ApplicationSetTemplate
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "spec.template: after rendering: %w", err)
-	}
+// application adds to a rendered template what every generated Application has.
+func (ev *evaluator) application(t *v1alpha1.ApplicationSetTemplate) *v1alpha1.Application {
 	app := &v1alpha1.Application{
 		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: applicationKind},
 		ObjectMeta: metav1.ObjectMeta{
@@ -122,7 +136,7 @@ func (ev *evaluator) application(rendered any) (*v1alpha1.Application, error) {
 	if len(app.Finalizers) == 0 && !preservesResources(ev.set) {
 		app.Finalizers = []string{resourcesFinalizer}
 	}
-	return app, nil
+	return app
 }
 
 // preservesResources reports whether workloads outlive their Applications.

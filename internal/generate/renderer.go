@@ -14,6 +14,8 @@ import (
 type renderer struct {
 	engine engine
 	params map[string]any
+	// typed keeps the type of an expression that is all of a text.
+	typed bool
 	// missing are "field: {{key}}" that were left as they were written.
 	missing []string
 	// blanks are fields in which a Go template printed noValue.
@@ -29,19 +31,43 @@ func (r *renderer) text(field, text string) (string, error) {
 	if err != nil {
 		return "", rutter.Errorf(rutter.CodeOf(err), "%s: %w", field, err)
 	}
+	r.note(field, text, out, unknown)
+	return out, nil
+}
+
+// value renders one text, of which one that is a single expression keeps the
+// type of its value.
+func (r *renderer) value(field, text string) (any, error) {
+	if !isTemplate(text) {
+		return text, nil
+	}
+	out, unknown, err := r.engine.value(text, r.params)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeOf(err), "%s: %w", field, err)
+	}
+	if rendered, ok := out.(string); ok {
+		r.note(field, text, rendered, unknown)
+	}
+	return out, nil
+}
+
+// note remembers what a text refers to and does not exist.
+func (r *renderer) note(field, text, out string, unknown []string) {
 	for _, key := range unknown {
 		r.missing = append(r.missing, fmt.Sprintf("%s: {{%s}}", field, key))
 	}
 	if strings.Contains(out, noValue) && !strings.Contains(text, noValue) {
 		r.blanks = append(r.blanks, field)
 	}
-	return out, nil
 }
 
 // tree renders all texts and keys below value, in a fixed order.
 func (r *renderer) tree(field string, value any) (any, error) {
 	switch v := value.(type) {
 	case string:
+		if r.typed {
+			return r.value(field, v)
+		}
 		return r.text(field, v)
 	case []any:
 		out := make([]any, len(v))

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"text/template/parse"
@@ -145,6 +146,56 @@ func (r *rewriter) soften(p *parse.PipeNode, i, j int) {
 		return
 	}
 	cmd.Args[j] = &parse.PipeNode{NodeType: parse.NodePipe, Pos: cmd.Pos, Cmds: []*parse.CommandNode{look}}
+}
+
+// plainParts are the parts of a template of texts and fields; nil for any other.
+func plainParts(root *parse.ListNode) []goPart {
+	parts := make([]goPart, 0, len(root.Nodes))
+	for _, n := range root.Nodes {
+		switch n := n.(type) {
+		case *parse.TextNode:
+			parts = append(parts, goPart{text: string(n.Text)})
+		case *parse.ActionNode:
+			if len(n.Pipe.Decl) > 0 || len(n.Pipe.Cmds) != 1 || len(n.Pipe.Cmds[0].Args) != 1 {
+				return nil
+			}
+			field, ok := n.Pipe.Cmds[0].Args[0].(*parse.FieldNode)
+			if !ok {
+				return nil
+			}
+			parts = append(parts, goPart{path: field.Ident})
+		default:
+			return nil
+		}
+	}
+	return parts
+}
+
+// captureWhole puts a capture behind the only expression of a template and
+// reports whether it has just one, with nothing around it but spaces.
+func captureWhole(tree *parse.Tree) bool {
+	var only *parse.ActionNode
+	for _, n := range tree.Root.Nodes {
+		switch n := n.(type) {
+		case *parse.TextNode:
+			if len(bytes.TrimSpace(n.Text)) > 0 {
+				return false
+			}
+		case *parse.ActionNode:
+			if only != nil || len(n.Pipe.Decl) > 0 {
+				return false
+			}
+			only = n
+		default:
+			return false
+		}
+	}
+	if only == nil {
+		return false
+	}
+	r := rewriter{tree: tree}
+	only.Pipe.Cmds = append(only.Pipe.Cmds, r.command(only.Pos, funcCapture))
+	return true
 }
 
 func (r *rewriter) call(pos parse.Pos, name string) *parse.PipeNode {

@@ -2,9 +2,9 @@ package helm
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -233,19 +233,11 @@ func (t *tracer) fileParameters() error {
 // set applies a parameter. Where it goes is found by setting a marker on
 // nothing; a list that is in no layer above the charts replaces theirs.
 func (t *tracer) set(from layer, apply func(vals map[string]any, marker string) error) error {
-	marked, alone := map[string]any{}, map[string]any{}
-	if err := errors.Join(apply(alone, ""), apply(t.vals, "")); err != nil {
+	before := singleValues(t.vals)
+	if err := apply(t.vals, ""); err != nil {
 		return fmt.Errorf("set the value: %w", err)
 	}
-	var places []tokens
-	if apply(marked, "marker") == nil { // a name may need its own value to be read
-		places = singles(marked, nil)
-	}
-	for _, p := range singles(alone, nil) { // a value in braces may go on to set others
-		if !slices.ContainsFunc(places, p.under) {
-			places = append(places, p)
-		}
-	}
+	places := t.places(before, apply)
 	for _, p := range places {
 		outer := p
 		for i, tok := range p {
@@ -259,6 +251,39 @@ func (t *tracer) set(from layer, apply func(vals map[string]any, marker string) 
 		}
 	}
 	return nil
+}
+
+// places are where a parameter goes, which before has been applied to the values.
+func (t *tracer) places(before map[string]any, apply func(vals map[string]any, marker string) error) []tokens {
+	var out []tokens
+	add := func(p tokens) {
+		if !slices.ContainsFunc(out, p.under) {
+			out = append(out, p)
+		}
+	}
+	for _, marker := range []string{"marker", ""} { // a value in braces may go on to set others
+		alone := map[string]any{}
+		if apply(alone, marker) == nil { // some names are only good where there is something already
+			for _, p := range singles(alone, nil) {
+				add(p)
+			}
+		}
+	}
+	for _, p := range singles(t.vals, nil) {
+		if old, ok := before[p.String()]; !ok || !reflect.DeepEqual(old, lookUp(t.vals, p)) {
+			add(p)
+		}
+	}
+	return out
+}
+
+// singleValues returns the single values of a tree by their path.
+func singleValues(tree map[string]any) map[string]any {
+	out := map[string]any{}
+	for _, p := range singles(tree, nil) {
+		out[p.String()] = lookUp(tree, p)
+	}
+	return out
 }
 
 // singles returns where the single values of a tree lie, without what fills up lists.

@@ -121,7 +121,7 @@ func problemOfName(name string) string {
 
 // maxIndexes bounds the lists that the names of all parameters make together:
 // a list is as long as its highest index.
-const maxIndexes = 200_000
+const maxIndexes = 10_000
 
 var listIndex = regexp.MustCompile(`\[(\d+)\]`)
 

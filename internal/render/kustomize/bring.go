@@ -26,23 +26,27 @@ func (f *snapshotFS) bringIn(full string, at place, data []byte) (*types.Kustomi
 	if full == f.rootFile() {
 		b.text = f.root.text
 	}
+	// All that is wanted is asked for before it is brought in.
 	for _, e := range entries(k) {
 		if !e.elsewhere() {
 			continue
 		}
 		to, err := b.entry(e)
-		if err != nil {
+		if err != nil && !errors.Is(err, errLater) {
 			return nil, err
 		}
 		*e.text = e.prefix + to
 	}
 	if p := k.OpenAPI["path"]; isWeb(p) {
-		if k.OpenAPI["path"], err = b.file(p); err != nil {
+		if k.OpenAPI["path"], err = b.file(p); err != nil && !errors.Is(err, errLater) {
 			return nil, b.failed("openapi.path", p, err)
 		}
 	}
-	if err := b.charts(k); err != nil {
+	if err := b.charts(k); err != nil && !errors.Is(err, errLater) {
 		return nil, err
+	}
+	if f.brought.wanting() {
+		return nil, errLater
 	}
 	for _, list := range [][]string{k.Generators, k.Transformers, k.Validators} {
 		if err := b.pluginFolders(list); err != nil {
@@ -78,10 +82,10 @@ func (b bringer) entry(e entry) (string, error) {
 		return "", b.failed(e.field, address, rutter.Errorf(rutter.CodeInvalid, "it has none of the forms of a Git repository: write https://host/org/repo//folder?ref=commit"))
 	}
 	to, err := b.base(e.field, address, base)
-	if err != nil && !mustGit && !e.only && rutter.CodeOf(err) != rutter.CodeForbidden {
+	if err != nil && !errors.Is(err, errLater) && !mustGit && !e.only && rutter.CodeOf(err) != rutter.CodeForbidden {
 		// As the library does, try it as a file: an address does not tell.
-		if asFile, fileErr := b.file(address); fileErr == nil {
-			return asFile, nil
+		if asFile, fileErr := b.file(address); fileErr == nil || errors.Is(fileErr, errLater) {
+			return asFile, fileErr
 		}
 	}
 	return to, b.failed(e.field, address, err)
@@ -97,8 +101,8 @@ func (b bringer) origin(address string) rutter.Origin {
 
 // failed says for which entry something cannot be brought in.
 func (b bringer) failed(field, address string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, errLater) {
+		return err
 	}
 	if e := (*rutter.Error)(nil); errors.As(err, &e) && e.File != "" {
 		return err
@@ -159,64 +163,20 @@ func (b bringer) mountOf(address string, base gitBase) (*mount, error) {
 	return m, nil
 }
 
-// brought is what one render has brought in, so that it is fetched and inflated
-// once when the library has to build twice.
-type brought struct {
-	views  map[string]*record.FS
-	charts map[string][]rutter.Object
-}
-
-func newBrought() *brought {
-	return &brought{views: map[string]*record.FS{}, charts: map[string][]rutter.Object{}}
-}
-
-// fetch is the only way to another repository.
+// fetch returns another repository, once it has been brought in.
 func (f *snapshotFS) fetch(repo rutter.Repo) (*record.FS, error) {
-	key := repo.Key()
-	if view, ok := f.brought.views[key]; ok {
-		return view, nil
-	}
-	if f.in.Flux != nil && f.in.Flux.NoRemoteBases {
-		return nil, rutter.Errorf(rutter.CodeForbidden, "remote bases are off (--no-remote-bases): copy it into the repository and name its path")
-	}
-	if len(f.brought.views) >= maxRemotes {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "more than %d repositories and files are fetched for one kustomization", maxRemotes)
-	}
-	view, err := f.in.Repo.Remote(repo)
-	if err == nil {
-		f.brought.views[key] = view
-	}
-	return view, err //nolint:wrapcheck // it names the repository
+	return f.brought.repository(repo)
 }
 
 // file fetches one file over HTTP and returns its path.
 func (b bringer) file(address string) (string, error) {
-	data, name, err := b.download(address)
+	view, err := b.fetch(webFile(address, b.in.Project))
 	if err != nil {
 		return "", err
 	}
-	return b.put(path.Dir(b.full), name, &virtualFile{data: data, entry: address, at: b.origin(address)}), nil
-}
-
-// download returns the content of a file on the web, and the name that it has there.
-func (f *snapshotFS) download(address string) ([]byte, string, error) {
-	view, err := f.fetch(rutter.Repo{URL: address, File: true, Project: f.in.Project})
+	data, err := onlyFile(view, address)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
-	found, err := view.ReadDir(".")
-	if err != nil {
-		return nil, "", rutter.Errorf(rutter.CodeUnavailable, "read %s: %w", printable(address), err)
-	}
-	for _, e := range found {
-		if e.IsDir() {
-			continue
-		}
-		data, err := view.ReadFile(e.Name())
-		if err != nil {
-			return nil, "", rutter.Errorf(rutter.CodeUnavailable, "read %s: %w", printable(address), err)
-		}
-		return data, path.Base(address), nil
-	}
-	return nil, "", rutter.Errorf(rutter.CodeNotFound, "%s is empty", printable(address))
+	return b.put(path.Dir(b.full), path.Base(address), &virtualFile{data: data, entry: address, at: b.origin(address)}), nil
 }

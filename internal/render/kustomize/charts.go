@@ -1,6 +1,7 @@
 package kustomize
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -51,9 +52,12 @@ func (b bringer) charts(k *types.Kustomization) error {
 	}
 	file := &virtualFile{charts: map[declared][]rutter.Origin{}, at: b.origin(wanted[0].chart.Name)}
 	for n, g := range wanted {
-		if err := b.inflate(n, g, file); err != nil {
+		if err := b.inflate(n, g, file); err != nil && !errors.Is(err, errLater) {
 			return err
 		}
+	}
+	if b.brought.wanting() {
+		return errLater
 	}
 	folder := path.Dir(b.put(path.Dir(b.full), inflatedFile, file))
 	component := "apiVersion: " + types.ComponentVersion + "\nkind: " + types.ComponentKind + "\nresources: [" + inflatedFile + "]\n"
@@ -141,10 +145,9 @@ func (b bringer) inflate(n int, g generated, file *virtualFile) error {
 		return bad("%v", err)
 	}
 	key := strings.Join([]string{b.at.display(), g.file, strconv.Itoa(n), c.Name, c.ReleaseName, c.Namespace}, "\x00")
-	objs, done := b.brought.charts[key]
-	if !done {
-		objs, err = b.in.Inflate(b.ctx, c)
-		b.brought.charts[key] = objs
+	objs, err := b.brought.objects(key, c)
+	if errors.Is(err, errLater) {
+		return err
 	}
 	if err != nil {
 		return &rutter.Error{Code: rutter.CodeOf(err), File: g.file, Line: g.line, Message: g.field + ": inflate chart " + g.chart.Name, Err: err}
@@ -190,7 +193,7 @@ func (b bringer) chart(g generated) (Chart, error) {
 		ValuesFile: h.ValuesFile, ValuesInline: h.ValuesInline, ValuesMerge: h.ValuesMerge,
 		IncludeCRDs: h.IncludeCRDs, SkipTests: h.SkipTests, SkipHooks: h.SkipHooks, Devel: h.Devel,
 		KubeVersion: firstOf(h.KubeVersion, b.in.Options.KubeVersion, b.in.KubeVersion), APIVersions: b.in.APIVersions,
-		Files: b.at.m.repo, Dir: dir, Home: path.Join(dir, home), At: rutter.Origin{File: g.file, Line: g.line}, download: b.download}
+		Files: b.at.m.repo, Dir: dir, Home: path.Join(dir, home), At: rutter.Origin{File: g.file, Line: g.line}, download: b.brought.download}
 	switch {
 	case len(h.ApiVersions) > 0:
 		c.APIVersions = h.ApiVersions

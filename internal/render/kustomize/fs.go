@@ -1,7 +1,6 @@
 package kustomize
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -36,7 +35,6 @@ const (
 type snapshotFS struct {
 	*mounts
 
-	ctx      context.Context //nolint:containedctx // it lives exactly as long as the render
 	in       *Input
 	root     *edited
 	known    *known
@@ -79,8 +77,8 @@ type virtualFile struct {
 
 var _ filesys.FileSystem = (*snapshotFS)(nil)
 
-func newFS(ctx context.Context, in *Input, root *edited, known *known, brought *brought) *snapshotFS {
-	f := &snapshotFS{mounts: newMounts(in.Repo), ctx: ctx, in: in, root: root, known: known, brought: brought,
+func newFS(in *Input, root *edited, known *known, brought *brought) *snapshotFS {
+	f := &snapshotFS{mounts: newMounts(in.Repo), in: in, root: root, known: known, brought: brought,
 		warnings: map[string]bool{}, plugins: map[string]bool{}, virtual: map[string]*virtualFile{}, folders: map[string]bool{},
 		kustomizations: map[string]*types.Kustomization{}, resources: map[string]bool{}, read: map[string][]byte{}, texts: map[string][]byte{}}
 	f.virtual[f.rootFile()] = &virtualFile{data: root.data}

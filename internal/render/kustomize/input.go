@@ -69,5 +69,5 @@ type Chart struct {
 	At rutter.Origin
 
 	// download fetches a values file that is named by its address.
-	download func(address string) ([]byte, string, error)
+	download func(address string) ([]byte, error)
 }

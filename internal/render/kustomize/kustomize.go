@@ -18,13 +18,11 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"sync"
 
 	"sigs.k8s.io/kustomize/api/konfig"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
-	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/manifest"
@@ -38,12 +36,9 @@ const Version = "v5.8.2"
 const managedByLabel = "app.kubernetes.io/managed-by"
 
 // Renderer runs kustomize. It is safe for concurrent use; there should be one
-// in a process, because of schema.
+// in a process, because of the library's schema.
 type Renderer struct {
-	// schema guards the library's global OpenAPI schema. A kustomization with
-	// an openapi field replaces it for everybody, so such a one renders alone
-	// and the schema is put back afterwards; all others render together.
-	schema sync.RWMutex
+	schema schemaLock
 	// known holds what was found in files before, for the many kustomizations
 	// that share a base.
 	known *known
@@ -58,7 +53,7 @@ func (r *Renderer) Render(ctx context.Context, in Input) ([]rutter.Object, []str
 	if err != nil {
 		return nil, nil, err
 	}
-	brought := newBrought()
+	brought := newBrought(&in)
 	for {
 		res, fsys, err := r.build(ctx, &in, root, brought)
 		if err != nil {
@@ -175,38 +170,39 @@ func rootFile(repo *record.FS, dir string) (string, []byte, error) {
 	return "", nil, rutter.Errorf(rutter.CodeInvalid, "%s holds several kustomizations (%s): keep one", dir, strings.Join(found, ", "))
 }
 
-// build runs the library, alone where it has to be.
+// build runs the library, alone where it has to be. It stops where something has
+// to be brought in, and begins anew when that is there: nobody waits for the
+// network while it holds the schema.
 func (r *Renderer) build(ctx context.Context, in *Input, root *edited, brought *brought) (resmap.ResMap, *snapshotFS, error) {
-	fsys := newFS(ctx, in, root, r.known, brought)
-	res, err := r.shared(fsys)
-	if fsys.needsAlone {
-		fsys = newFS(ctx, in, root, r.known, brought)
-		fsys.alone = true
-		res, err = r.exclusive(fsys)
+	alone := false
+	for {
+		fsys := newFS(in, root, r.known, brought)
+		fsys.alone = alone
+		var res resmap.ResMap
+		var err error
+		run := func() error { res, err = runRoot(fsys); return nil }
+		lock := r.schema.together
+		if alone {
+			lock = r.schema.alone
+		}
+		if err := lock(ctx, run); err != nil {
+			return nil, nil, err
+		}
+		switch stop := in.Repo.Err(); {
+		case stop != nil:
+			return nil, nil, stop // what the library made of it is of no interest
+		case brought.wanting():
+			brought.bring(ctx)
+		case fsys.needsAlone && !alone:
+			alone = true
+		case fsys.refused != nil:
+			return nil, nil, fsys.refused
+		case err != nil:
+			return nil, nil, fsys.failure(err)
+		default:
+			return res, fsys, nil
+		}
 	}
-	if stop := in.Repo.Err(); stop != nil {
-		return nil, nil, stop // what the library made of it is of no interest
-	}
-	switch {
-	case fsys.refused != nil:
-		return nil, nil, fsys.refused
-	case err != nil:
-		return nil, nil, fsys.failure(err)
-	}
-	return res, fsys, nil
-}
-
-func (r *Renderer) shared(fsys *snapshotFS) (resmap.ResMap, error) {
-	r.schema.RLock()
-	defer r.schema.RUnlock()
-	return runRoot(fsys)
-}
-
-func (r *Renderer) exclusive(fsys *snapshotFS) (resmap.ResMap, error) {
-	r.schema.Lock()
-	defer r.schema.Unlock()
-	defer openapi.ResetOpenAPI()
-	return runRoot(fsys)
 }
 
 // run builds a kustomization. Whatever the operator has switched on, the library

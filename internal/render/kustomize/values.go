@@ -61,8 +61,7 @@ func (c Chart) read(file string) ([]byte, error) {
 	if !isWeb(file) {
 		return c.Files.ReadFile(file) //nolint:wrapcheck // the caller names the file
 	}
-	data, _, err := c.download(file)
-	return data, err
+	return c.download(file)
 }
 
 func (c Chart) mergeInline(file ValuesText) (ValuesText, error) {

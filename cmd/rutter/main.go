@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -20,9 +21,10 @@ var version = "dev"
 func main() {
 	sandbox.MaybeChild()
 	render.MaybeChild()
-	// Libraries write warnings to the standard logger, with values of charts in
+	// Libraries write warnings to the standard loggers, with values of charts in
 	// them; what is for the user comes as an error or a condition.
 	log.SetOutput(io.Discard)
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := cli.Main(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, version, deps())
 	stop()

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -12,60 +13,105 @@ import (
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
-// unsupportedRule is an error when a rule of the set concerns the Application
-// and cannot be acted on: writing over what it protects would be worse than
-// not writing at all.
-func unsupportedRule(set *v1alpha1.ApplicationSet, name string) error {
-	for i, rule := range set.Spec.IgnoreApplicationDifferences {
-		if (rule.Name == "" || rule.Name == name) && len(rule.JQPathExpressions) > 0 {
-			return rutter.Errorf(rutter.CodeUnsupported,
-				"spec.ignoreApplicationDifferences[%d].jqPathExpressions: is not acted on yet; use jsonPointers. "+
-					"Application %s is not updated until then", i, name)
+// ignoreRule is one item of ignoreApplicationDifferences.
+type ignoreRule struct {
+	// name limits the rule to one Application; empty means all.
+	name     string
+	pointers [][]string
+	jq       []jqRule
+	// err says that the rule cannot be read: writing over what it protects would
+	// be worse than not writing at all.
+	err error
+}
+
+// newIgnoreRules reads the rules of a set.
+func newIgnoreRules(set *v1alpha1.ApplicationSet) []ignoreRule {
+	var rules []ignoreRule
+	for i, item := range set.Spec.IgnoreApplicationDifferences {
+		rule := ignoreRule{name: item.Name}
+		for j, p := range item.JSONPointers {
+			if !strings.HasPrefix(p, "/") {
+				rule.err = rutter.Errorf(rutter.CodeInvalid,
+					"spec.ignoreApplicationDifferences[%d].jsonPointers[%d]: %q does not begin with /", i, j, p)
+				continue
+			}
+			rule.pointers = append(rule.pointers, strings.Split(p[1:], "/"))
+		}
+		for j, text := range item.JQPathExpressions {
+			jq, err := newJQRule(fmt.Sprintf("spec.ignoreApplicationDifferences[%d].jqPathExpressions[%d]", i, j), text)
+			if err != nil {
+				rule.err = err
+				continue
+			}
+			rule.jq = append(rule.jq, jq)
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// badRule is the error of a rule that concerns an Application.
+func (rc *reconciliation) badRule(name string) error {
+	for _, rule := range rc.rules {
+		if rule.err != nil && (rule.name == "" || rule.name == name) {
+			return rule.err
 		}
 	}
 	return nil
 }
 
 // keepIgnored puts the live values of ignored fields into an Application that
-// is to be written.
-func keepIgnored(set *v1alpha1.ApplicationSet, merged, live *v1alpha1.Application) (*v1alpha1.Application, error) {
-	var pointers []string
-	for i, rule := range set.Spec.IgnoreApplicationDifferences {
-		if rule.Name != "" && rule.Name != merged.Name {
+// is to be written. It reports whether any rule concerns it.
+func (rc *reconciliation) keepIgnored(merged, live *v1alpha1.Application) (*v1alpha1.Application, bool, error) {
+	concerns := func(rule ignoreRule) bool { return rule.name == "" || rule.name == merged.Name }
+	if !slices.ContainsFunc(rc.rules, concerns) {
+		return merged, false, nil
+	}
+	to, err := ruledTree(merged)
+	if err != nil {
+		return nil, false, err
+	}
+	from, err := ruledTree(live)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, rule := range rc.rules {
+		if !concerns(rule) {
 			continue
 		}
-		for j, p := range rule.JSONPointers {
-			if !strings.HasPrefix(p, "/") {
-				return nil, rutter.Errorf(rutter.CodeInvalid,
-					"spec.ignoreApplicationDifferences[%d].jsonPointers[%d]: %q does not begin with /", i, j, p)
-			}
-			pointers = append(pointers, p)
+		for _, path := range rule.pointers {
+			copyField(to, from, path)
 		}
-	}
-	if len(pointers) == 0 {
-		return merged, nil
-	}
-	to, err := treeOf(merged)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "Application %s: %w", merged.Name, err)
-	}
-	from, err := treeOf(live)
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "Application %s: %w", merged.Name, err)
-	}
-	for _, p := range pointers {
-		copyField(to, from, strings.Split(p[1:], "/"))
+		for _, jq := range rule.jq {
+			if err := jq.keep(to, from); err != nil {
+				return nil, false, err
+			}
+		}
 	}
 	raw, err := json.Marshal(to)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "Application %s: %w", merged.Name, err)
+		return nil, false, rutter.Errorf(rutter.CodeInternal, "Application %s: %w", merged.Name, err)
 	}
-	out := &v1alpha1.Application{}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid,
+	var kept v1alpha1.Application
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		return nil, false, rutter.Errorf(rutter.CodeInvalid,
 			"Application %s: spec.ignoreApplicationDifferences leaves it unreadable: %w", merged.Name, err)
 	}
-	return out, nil
+	out := *merged
+	out.Spec, out.Labels, out.Annotations, out.Finalizers = kept.Spec, kept.Labels, kept.Annotations, kept.Finalizers
+	return &out, true, nil
+}
+
+// ruledTree is what rules can name: all but the status.
+func ruledTree(app *v1alpha1.Application) (map[string]any, error) {
+	part := *app
+	part.Status = v1alpha1.ApplicationStatus{}
+	part.ManagedFields = nil
+	tree, err := treeOf(&part)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "Application %s: %w", app.Name, err)
+	}
+	return tree, nil
 }
 
 // copyField makes the field at path equal in both trees, by absence too. Where
@@ -112,6 +158,32 @@ func emptyLike(value any) any {
 // differences names the parts in which two Applications differ, when fields
 // that are empty, or that have their default, count as absent.
 func differences(live, merged *v1alpha1.Application) ([]string, error) {
+	parts, err := specDifferences(live, merged)
+	if err != nil {
+		return nil, err
+	}
+	if !sameMap(live.Labels, merged.Labels) {
+		parts = append(parts, "metadata.labels")
+	}
+	if !sameMap(live.Annotations, merged.Annotations) {
+		parts = append(parts, "metadata.annotations")
+	}
+	if !slices.Equal(live.Finalizers, merged.Finalizers) &&
+		!slices.Equal(slices.Sorted(slices.Values(live.Finalizers)), slices.Sorted(slices.Values(merged.Finalizers))) {
+		parts = append(parts, "metadata.finalizers")
+	}
+	if !reflect.DeepEqual(live.OwnerReferences, merged.OwnerReferences) {
+		parts = append(parts, "metadata.ownerReferences")
+	}
+	return parts, nil
+}
+
+// specDifferences names the fields of the spec that differ. Most specs are
+// equal as they are, and those need no second look.
+func specDifferences(live, merged *v1alpha1.Application) ([]string, error) {
+	if reflect.DeepEqual(&live.Spec, &merged.Spec) {
+		return nil, nil
+	}
 	a, err := normalSpec(live.Spec)
 	if err != nil {
 		return nil, err
@@ -125,18 +197,6 @@ func differences(live, merged *v1alpha1.Application) ([]string, error) {
 		if !reflect.DeepEqual(a[k], b[k]) {
 			parts = append(parts, "spec."+k)
 		}
-	}
-	if !sameMap(live.Labels, merged.Labels) {
-		parts = append(parts, "metadata.labels")
-	}
-	if !sameMap(live.Annotations, merged.Annotations) {
-		parts = append(parts, "metadata.annotations")
-	}
-	if !slices.Equal(slices.Sorted(slices.Values(live.Finalizers)), slices.Sorted(slices.Values(merged.Finalizers))) {
-		parts = append(parts, "metadata.finalizers")
-	}
-	if !reflect.DeepEqual(live.OwnerReferences, merged.OwnerReferences) {
-		parts = append(parts, "metadata.ownerReferences")
 	}
 	return parts, nil
 }

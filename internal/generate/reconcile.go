@@ -1,10 +1,12 @@
 package generate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,6 +36,10 @@ const (
 	Keep Verb = "keep"
 	// Hold leaves it as it is although the set asks for more: somebody must decide.
 	Hold Verb = "hold"
+	// Release deletes the live Application and leaves its objects to the one in
+	// To, which has the same ones. It is done when that one is there. Only
+	// policies with HandOver have it.
+	Release Verb = "release"
 	// Refuse cannot be done; Err says why.
 	Refuse Verb = "refuse"
 )
@@ -45,11 +51,18 @@ type Change struct {
 	// Application is what to write for Create and Update, including the
 	// reference to its owner, and the live one otherwise; it may be nil.
 	Application *v1alpha1.Application
-	Reason      string
+	// Desired is what is generated, where a Refuse keeps it from being written.
+	Desired *v1alpha1.Application
+	Reason  string
+	// To, "namespace/name", is who takes the objects of a Release, and From whose
+	// objects a Create takes.
+	To, From string
 	// StripFinalizer says that a Delete must leave the workloads alone: the
 	// Application's resources finalizer is taken off before.
 	StripFinalizer bool
 	Err            error
+	// wanted says that the set generates it.
+	wanted bool
 }
 
 // Policy is what the operator of the controller decided for all sets.
@@ -65,20 +78,19 @@ type Policy struct {
 	// Clusters are all members, nil when they are not known. The objects of an
 	// Application whose cluster is not among them cannot be deleted any more.
 	Clusters []rutter.ClusterInfo
+	// Projects are the names of all projects, nil when they are not known.
+	Projects []string
+	// Budget limits the removals of sets that have none of their own; nil is DefaultBudget.
+	Budget *Budget
+	// Ticket is what Decision.Ticket was, for as long as an approved plan is
+	// being carried out.
+	Ticket string
+	// HandOver says that the caller can carry out Release: an Application that
+	// moves within its set, or to another one, is then not deleted and made again.
+	HandOver bool
+	// Now is when holds are judged; with the zero value they do not end.
+	Now time.Time
 }
-
-// gone reports whether the cluster of an Application is known to be no member.
-func (p Policy) gone(server, name string) bool {
-	if p.Clusters == nil || server == InClusterServer || name == inClusterName || server == "" && name == "" {
-		return false
-	}
-	return !slices.ContainsFunc(p.Clusters, func(c rutter.ClusterInfo) bool {
-		return server != "" && strings.TrimRight(c.Server, "/") == strings.TrimRight(server, "/") || name != "" && c.Name == name
-	})
-}
-
-// inClusterName is how Applications may name the control plane's own cluster.
-const inClusterName = "in-cluster"
 
 // resolve is the policy that holds for a set.
 func (p Policy) resolve(set *v1alpha1.ApplicationSet) v1alpha1.ApplicationsSyncPolicy {
@@ -92,11 +104,37 @@ func (p Policy) resolve(set *v1alpha1.ApplicationSet) v1alpha1.ApplicationsSyncP
 	return p.Applications
 }
 
-// Reconcile compares what a set generates with the live Applications of its
-// namespace and answers with one change for each name, in order. Only a
-// complete result proposes removals.
+// Reconcile is Decide for those who only carry out the changes.
 func Reconcile(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.Application, policy Policy) []Change {
-	rc := reconciliation{set: set, generated: generated, policy: policy, allowed: policy.resolve(set)}
+	return Decide(set, generated, live, policy).Changes
+}
+
+// Decision is what becomes of the Applications of a set.
+type Decision struct {
+	// Changes are one for each name, in order.
+	Changes []Change
+	// Held is the plan of removals that waits for approval; nil when none does.
+	Held *Held
+	// Ticket is to be kept before an approved plan is carried out, and given back
+	// in Policy.Ticket; empty when none is.
+	Ticket string
+	// Holds are those in force on Applications of the set, by name.
+	Holds []ApplicationHold
+	// Requeue is when the first hold ends; 0 is never.
+	Requeue time.Duration
+	// Errors are about what the set or its Applications are annotated with.
+	Errors []error
+}
+
+// Decide compares what a set generates with the live Applications of its
+// namespace. Only a complete result proposes removals, and more of them than
+// the budget allows wait for approval, while all else goes on. The changes
+// share values with what was generated and with what is live; those who carry
+// them out write to neither.
+func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.Application, policy Policy) Decision {
+	rc := &reconciliation{set: set, generated: generated, policy: policy, allowed: policy.resolve(set)}
+	rc.rules = newIgnoreRules(set)
+	rc.members = newMembers(policy.Clusters)
 	byName := make(map[string]*v1alpha1.Application, len(live))
 	for _, app := range live {
 		if app.Namespace == set.Namespace {
@@ -104,96 +142,212 @@ func Reconcile(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.
 		}
 	}
 	wanted := make(map[string]bool, len(generated.Applications))
-	changes := make([]Change, 0, len(byName))
+	rc.decision.Changes = make([]Change, 0, max(len(byName), len(generated.Applications)))
 	for _, app := range generated.Applications {
 		wanted[app.Name] = true
-		changes = append(changes, rc.want(app, byName[app.Name]))
+		change := rc.want(app, byName[app.Name])
+		change.wanted = true
+		rc.add(change)
 	}
+	rc.failed = failedElements(generated)
 	for _, name := range sortedKeys(byName) {
-		if !wanted[name] && ownedBy(byName[name], set) {
-			changes = append(changes, rc.unwanted(byName[name]))
+		if app := byName[name]; ownedBy(app, set) {
+			if app.DeletionTimestamp == nil {
+				rc.owned++
+			}
+			if !wanted[name] {
+				rc.unwanted(app)
+			}
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes
+	rc.removals(live)
+	slices.SortFunc(rc.decision.Changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(rc.decision.Holds, func(a, b ApplicationHold) int { return strings.Compare(a.Application, b.Application) })
+	return rc.decision
 }
 
-// reconciliation is one run of Reconcile.
+// reconciliation is one run of Decide.
 type reconciliation struct {
 	set       *v1alpha1.ApplicationSet
 	generated Result
 	policy    Policy
 	allowed   v1alpha1.ApplicationsSyncPolicy
+	members   members
+	rules     []ignoreRule
+	// failed are the elements with errors, by name.
+	failed map[string]error
+	// owned counts the Applications of the set that are there to stay.
+	owned int
+	// gone are those that no element generates, in order.
+	gone     []*v1alpha1.Application
+	decision Decision
+}
+
+func (rc *reconciliation) add(c Change) { rc.decision.Changes = append(rc.decision.Changes, c) }
+
+// failedElements are the errors of elements whose names are known.
+func failedElements(generated Result) map[string]error {
+	failed := map[string]error{}
+	for _, e := range generated.Elements {
+		if _, known := failed[e.Name]; e.Err != nil && e.Name != "" && !known {
+			failed[e.Name] = e.Err
+		}
+	}
+	return failed
 }
 
 // want decides about an Application that the set generates.
-func (rc reconciliation) want(desired, live *v1alpha1.Application) Change {
+func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 	name := desired.Name
-	if live == nil {
-		app := desired.DeepCopy()
-		own(app, rc.set)
-		return Change{Verb: Create, Name: name, Application: app, Reason: "it does not exist"}
+	if err := rc.possible(desired); err != nil {
+		return Change{Verb: Refuse, Name: name, Application: live, Desired: desired, Reason: "it cannot be what is generated; its last good state stays", Err: err}
 	}
-	owner := metav1.GetControllerOf(live)
+	if live == nil {
+		app := *desired
+		own(&app, rc.set)
+		return Change{Verb: Create, Name: name, Application: &app, Reason: "it does not exist"}
+	}
+	owner := metav1.GetControllerOfNoCopy(live)
 	switch {
 	case owner != nil && !isOwner(owner, rc.set):
-		return Change{Verb: Refuse, Name: name, Application: live, Reason: "it belongs to another controller",
+		return Change{Verb: Refuse, Name: name, Application: live, Desired: desired, Reason: "it belongs to another controller",
 			Err: rutter.Errorf(rutter.CodeConflict, "Application %s/%s belongs to %s %q; give one of them another name",
 				live.Namespace, name, owner.Kind, owner.Name)}
 	case live.DeletionTimestamp != nil:
 		return Change{Verb: Keep, Name: name, Application: live, Reason: "it is being deleted and will be made again"}
-	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateUpdate:
+	}
+	hold := rc.holdOf(live)
+	if rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateUpdate {
 		return Change{Verb: Keep, Name: name, Application: live, Reason: fmt.Sprintf("the policy %s allows no updates", rc.allowed)}
 	}
-	if err := unsupportedRule(rc.set, name); err != nil {
-		return Change{Verb: Hold, Name: name, Application: live, Reason: "a rule about its differences is not acted on yet", Err: err}
+	return rc.update(desired, live, owner == nil, hold)
+}
+
+// update decides whether an Application is written over.
+func (rc *reconciliation) update(desired, live *v1alpha1.Application, adopt bool, hold *ApplicationHold) Change {
+	name := desired.Name
+	if err := rc.badRule(name); err != nil {
+		return Change{Verb: Hold, Name: name, Application: live, Reason: "a rule about its differences cannot be read", Err: err}
 	}
-	merged, err := rc.merge(desired, live)
-	if err != nil {
-		return Change{Verb: Refuse, Name: name, Application: live, Reason: "it cannot be compared", Err: err}
+	merged := rc.merge(desired, live)
+	if hold != nil {
+		keepHeld(merged, live)
 	}
 	changed, err := differences(live, merged)
+	if err == nil && (adopt || len(changed) > 0) {
+		var ruled bool
+		if merged, ruled, err = rc.keepIgnored(merged, live); err == nil && ruled {
+			changed, err = differences(live, merged)
+		}
+	}
 	switch {
 	case err != nil:
-		return Change{Verb: Refuse, Name: name, Application: live, Reason: "it cannot be compared", Err: err}
-	case owner == nil:
+		return Change{Verb: Refuse, Name: name, Application: live, Desired: desired, Reason: "it cannot be compared", Err: err}
+	case adopt:
 		return Change{Verb: Update, Name: name, Application: merged, Reason: "it has no owner and is adopted"}
 	case len(changed) > 0:
 		return Change{Verb: Update, Name: name, Application: merged, Reason: strings.Join(changed, ", ") + " changed"}
+	case hold != nil:
+		return Change{Verb: Keep, Name: name, Application: live, Reason: "it is as generated, but for what " + cmp.Or(hold.Who, "somebody") + " holds"}
 	}
 	return Change{Verb: Keep, Name: name, Application: live, Reason: "it is as generated"}
 }
 
-// unwanted decides about an Application of the set that it does not generate.
-func (rc reconciliation) unwanted(live *v1alpha1.Application) Change {
-	keep := Change{Verb: Keep, Name: live.Name, Application: live}
-	if i := slices.IndexFunc(rc.generated.Elements, func(e Element) bool { return e.Err != nil && e.Name == live.Name }); i >= 0 {
-		keep.Reason = "its element has an error; the last good state stays"
-		keep.Err = rc.generated.Elements[i].Err
-		return keep
+// holdOf notes the hold on an Application that is in force.
+func (rc *reconciliation) holdOf(live *v1alpha1.Application) *ApplicationHold {
+	hold, err := HoldOf(live, rc.policy.Now)
+	if err != nil {
+		rc.decision.Errors = append(rc.decision.Errors, err)
 	}
-	switch {
+	if hold == nil {
+		return nil
+	}
+	rc.decision.Holds = append(rc.decision.Holds, *hold)
+	if left := hold.Until.Sub(rc.policy.Now); !rc.policy.Now.IsZero() && !hold.Until.IsZero() && (rc.decision.Requeue == 0 || left < rc.decision.Requeue) {
+		rc.decision.Requeue = left
+	}
+	return hold
+}
+
+// unwanted decides about an Application of the set that it does not generate.
+// What may go is decided about together.
+func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
+	keep := Change{Verb: Keep, Name: live.Name, Application: live}
+	switch err := rc.failed[live.Name]; {
+	case err != nil:
+		keep.Reason, keep.Err = "its element has an error; the last good state stays", err
 	case live.DeletionTimestamp != nil:
 		keep.Reason = "it is being deleted"
 	case rc.generated.Completeness != Complete:
 		keep.Reason = fmt.Sprintf("the answer of the generators is %s, so it is not known to be unwanted", rc.generated.Completeness)
 	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateDelete:
 		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
-	case len(rc.generated.Elements) == 0 && rc.set.Annotations[AnnotationAllowEmpty] != "true":
-		keep.Verb = Hold
-		keep.Reason = fmt.Sprintf("the set generates nothing any more; annotate it with %s: \"true\" to delete all its Applications",
-			AnnotationAllowEmpty)
 	default:
-		return rc.policy.remove(rc.set, live, "no element generates it")
+		rc.gone = append(rc.gone, live)
+		return
 	}
-	return keep
+	rc.add(keep)
+}
+
+// removals decides about all that no element generates: what is handed over
+// goes without its objects, the rest goes if the budget or somebody allows it.
+func (rc *reconciliation) removals(live []*v1alpha1.Application) {
+	gone := rc.gone
+	if rc.policy.HandOver && len(gone) > 0 {
+		gone = rc.handOver(gone, live)
+	}
+	if len(gone) == 0 {
+		return
+	}
+	budget, err := rc.policy.budget(rc.set)
+	if err != nil {
+		rc.decision.Errors = append(rc.decision.Errors, err)
+	}
+	plan := newHeld(rc.set, gone)
+	plan.Limit, plan.Of = budget.Limit(rc.owned), rc.owned
+	plan.Empties = len(rc.generated.Applications) == 0 && len(gone) == rc.owned
+	if rc.waits(plan) {
+		rc.decision.Held = plan
+	}
+	for _, app := range gone {
+		if rc.decision.Held == nil {
+			rc.add(remove(rc.set, rc.members, app, "no element generates it"))
+			continue
+		}
+		reason := "no element generates it; " + plan.Reason()
+		if plan.Empties {
+			reason += fmt.Sprintf(", or with %s: \"true\" to delete whatever a set that became empty leaves", AnnotationAllowEmpty)
+		}
+		rc.add(Change{Verb: Hold, Name: app.Name, Application: app, Reason: reason})
+	}
+}
+
+// waits reports whether a plan of removals needs an approval that it has not.
+func (rc *reconciliation) waits(plan *Held) bool {
+	if !plan.Empties && len(plan.Names) <= plan.Limit {
+		return false
+	}
+	if len(rc.generated.Elements) == 0 && rc.set.Annotations[AnnotationAllowEmpty] == "true" {
+		return false
+	}
+	switch approved := rc.set.Annotations[AnnotationApprove]; {
+	case approved == "":
+		return true
+	case approved == plan.Digest:
+		rc.decision.Ticket = plan.Ticket()
+	case covers(rc.policy.Ticket, approved, plan):
+		rc.decision.Ticket = rc.policy.Ticket
+	default:
+		return true
+	}
+	return false
 }
 
 // remove deletes an Application, without its objects where those are to stay
 // or cannot be reached: its finalizer would wait for ever.
-func (p Policy) remove(set *v1alpha1.ApplicationSet, live *v1alpha1.Application, reason string) Change {
+func remove(set *v1alpha1.ApplicationSet, known members, live *v1alpha1.Application, reason string) Change {
 	c := Change{Verb: Delete, Name: live.Name, Application: live, Reason: reason, StripFinalizer: preservesResources(set)}
-	if d := live.Spec.Destination; p.gone(d.Server, d.Name) {
+	if known.gone(live.Spec.Destination) {
 		c.StripFinalizer = true
 		c.Reason += "; its cluster is no longer a member, so its objects are left behind"
 	}
@@ -204,14 +358,14 @@ func (p Policy) remove(set *v1alpha1.ApplicationSet, live *v1alpha1.Application,
 // Where the policy allows no deletions they stay: the controller takes its
 // owner reference off them before the set goes.
 func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy Policy) []Change {
-	allowed := policy.resolve(set)
+	allowed, known := policy.resolve(set), newMembers(policy.Clusters)
 	var changes []Change
 	for _, app := range live {
 		if app.Namespace != set.Namespace || !ownedBy(app, set) {
 			continue
 		}
 		if allowed == v1alpha1.ApplicationsSyncPolicySync || allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete {
-			changes = append(changes, policy.remove(set, app, "its set is deleted"))
+			changes = append(changes, remove(set, known, app, "its set is deleted"))
 			continue
 		}
 		free := app.DeepCopy()
@@ -240,40 +394,54 @@ func own(app *v1alpha1.Application, set *v1alpha1.ApplicationSet) {
 	yes := true
 	ref := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: applicationSetKind,
 		Name: set.Name, UID: set.UID, Controller: &yes, BlockOwnerDeletion: &yes}
-	if i := slices.IndexFunc(app.OwnerReferences, func(o metav1.OwnerReference) bool { return isOwner(&o, set) }); i >= 0 {
-		app.OwnerReferences[i] = ref
-		return
+	owners := slices.Clone(app.OwnerReferences)
+	if i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return isOwner(&o, set) }); i >= 0 {
+		owners[i] = ref
+	} else {
+		owners = append(owners, ref)
 	}
-	app.OwnerReferences = append(app.OwnerReferences, ref)
+	app.OwnerReferences = owners
 }
 
 // merge is the live Application with what the set generates written into it.
-func (rc reconciliation) merge(desired, live *v1alpha1.Application) (*v1alpha1.Application, error) {
-	out := live.DeepCopy()
-	out.Spec = *desired.Spec.DeepCopy()
+func (rc *reconciliation) merge(desired, live *v1alpha1.Application) *v1alpha1.Application {
+	out := *live
+	out.Spec = desired.Spec
 	var labels, annotations []string
 	if p := rc.set.Spec.PreservedFields; p != nil {
 		labels, annotations = p.Labels, p.Annotations
 	}
 	out.Labels = preserve(desired.Labels, live.Labels, labels, rc.policy.PreservedLabels)
-	out.Annotations = preserve(desired.Annotations, live.Annotations, annotations, rc.policy.PreservedAnnotations,
-		[]string{"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate"})
-	out.Finalizers = slices.Clone(desired.Finalizers)
+	out.Annotations = preserve(desired.Annotations, live.Annotations, annotations, rc.policy.PreservedAnnotations, alwaysPreserved)
+	out.Finalizers = desired.Finalizers
 	for _, f := range live.Finalizers {
 		if (strings.HasPrefix(f, "pre-delete-finalizer.argocd.argoproj.io") ||
 			strings.HasPrefix(f, "post-delete-finalizer.argocd.argoproj.io")) && !slices.Contains(out.Finalizers, f) {
-			out.Finalizers = append(out.Finalizers, f)
+			out.Finalizers = append(slices.Clip(out.Finalizers), f)
 		}
 	}
-	own(out, rc.set)
-	return keepIgnored(rc.set, out, live)
+	own(&out, rc.set)
+	return &out
+}
+
+// alwaysPreserved are the annotations by which others work with Applications.
+var alwaysPreserved = []string{ //nolint:gochecknoglobals // a constant list
+	"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate",
 }
 
 // preserve is desired with the live values of the keys that survive.
 func preserve(desired, live map[string]string, keys ...[]string) map[string]string {
-	out := maps.Clone(desired)
-	for _, k := range slices.Concat(keys...) {
-		if v, ok := live[k]; ok {
+	out := desired
+	copied := false
+	for _, list := range keys {
+		for _, k := range list {
+			v, ok := live[k]
+			if !ok {
+				continue
+			}
+			if !copied {
+				out, copied = maps.Clone(desired), true
+			}
 			if out == nil {
 				out = map[string]string{}
 			}

@@ -177,10 +177,16 @@ func TestReconcileOwnersAndEdits(t *testing.T) {
 				set.Spec.IgnoreApplicationDifferences = []v1alpha1.ApplicationSetResourceIgnoreDifferences{
 					{Name: "c", JSONPointers: []string{"/spec/source/path"}}}
 			}, want: []string{"a keep", "b update", "c keep"}},
-		"jq": {reason: "a rule that is not acted on must not be written over", after: before,
+		"jq": {reason: "what a jq rule names keeps its live value, for that Application", after: before,
+			change: func(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {
+				apps[1].Spec.Source.Path, apps[2].Spec.Source.Path = "edited", "edited"
+				set.Spec.IgnoreApplicationDifferences = []v1alpha1.ApplicationSetResourceIgnoreDifferences{
+					{Name: "c", JQPathExpressions: []string{".spec.source.path"}}}
+			}, want: []string{"a keep", "b update", "c keep"}},
+		"bad jq": {reason: "a rule that cannot be read must not be written over", after: before,
 			change: func(set *v1alpha1.ApplicationSet, _ []*v1alpha1.Application) {
 				set.Spec.IgnoreApplicationDifferences = []v1alpha1.ApplicationSetResourceIgnoreDifferences{
-					{Name: "c", JQPathExpressions: []string{".spec.source"}}}
+					{Name: "c", JQPathExpressions: []string{".spec.source ||"}}}
 			}, want: []string{"a keep", "b keep", "c hold!"}, say: "jqPathExpressions"},
 		"empty fields": {reason: "what says nothing is no difference", after: before,
 			change: func(_ *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) {

@@ -17,7 +17,9 @@ type RequeueDefaults struct {
 
 // Requeue is when a set is due again though nothing is heard: the shortest
 // pause of its generators, at any depth; 0 is never.
-func (d RequeueDefaults) Requeue(set *v1alpha1.ApplicationSet) time.Duration { return d.of(nodesOf(set)) }
+func (d RequeueDefaults) Requeue(set *v1alpha1.ApplicationSet) time.Duration {
+	return d.of(nodesOf(set))
+}
 
 func (d RequeueDefaults) of(nodes []node) time.Duration {
 	if d.Polled == 0 {

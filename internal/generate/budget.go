@@ -1,0 +1,170 @@
+package generate
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+)
+
+const (
+	// AnnotationBudget on a set is how much of it may be deleted without asking:
+	// "10%", "10% min 5", or a number.
+	AnnotationBudget = "rutter.dev/deletion-budget"
+	// AnnotationApprove on a set is the digest of a held plan that may be carried out.
+	AnnotationApprove = "rutter.dev/approve"
+)
+
+// Budget is how many Applications of a set one decision may delete without
+// being asked: a share of them, and at least Min.
+type Budget struct {
+	Percent int
+	Min     int
+}
+
+// DefaultBudget holds where neither the operator nor the set says otherwise.
+var DefaultBudget = Budget{Percent: 25, Min: 3} //nolint:gochecknoglobals // a constant in the shape of a struct
+
+// Limit is the number of Applications of a set of that size.
+func (b Budget) Limit(of int) int { return max(of*b.Percent/100, b.Min) }
+
+// String is how the budget is written.
+func (b Budget) String() string {
+	if b.Percent == 0 {
+		return strconv.Itoa(b.Min)
+	}
+	return fmt.Sprintf("%d%% min %d", b.Percent, b.Min)
+}
+
+var budgetForm = regexp.MustCompile(`^\s*(?:(\d{1,3})\s*%(?:\s*,?\s*min\s+(\d{1,6}))?|(\d{1,6}))\s*$`)
+
+// ParseBudget reads "10%", "10% min 5", or a number, which then is all. What a
+// percentage leaves out is that of the default.
+func ParseBudget(text string) (Budget, error) {
+	m := budgetForm.FindStringSubmatch(text)
+	if m == nil {
+		return Budget{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a deletion budget; write 10%%, 10%% min 5, or a number", text)
+	}
+	// The form allows nothing but digits that fit.
+	if m[3] != "" {
+		n, _ := strconv.Atoi(m[3])
+		return Budget{Min: n}, nil
+	}
+	b := Budget{Min: DefaultBudget.Min}
+	b.Percent, _ = strconv.Atoi(m[1])
+	if m[2] != "" {
+		b.Min, _ = strconv.Atoi(m[2])
+	}
+	if b.Percent > 100 {
+		return Budget{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a deletion budget: more than 100 %%", text)
+	}
+	return b, nil
+}
+
+// budget is the one that holds for a set. One that cannot be read must not let
+// through more than the operator's, so that one holds then.
+func (p Policy) budget(set *v1alpha1.ApplicationSet) (Budget, error) {
+	b := DefaultBudget
+	if p.Budget != nil {
+		b = *p.Budget
+	}
+	text, ok := set.Annotations[AnnotationBudget]
+	if !ok {
+		return b, nil
+	}
+	own, err := ParseBudget(text)
+	if err != nil {
+		return b, rutter.Errorf(rutter.CodeInvalid, "metadata.annotations[%s]: %w", AnnotationBudget, err)
+	}
+	return own, nil
+}
+
+// Held is a plan of removals that waits for somebody, or that somebody approved.
+type Held struct {
+	// Digest names the plan: the set's UID and the names and UIDs of what it
+	// deletes, and nothing that changes by itself.
+	Digest string
+	// Names are those of the Applications, in order.
+	Names []string
+	// Limit is how many of the set's Of Applications may go without being asked.
+	Limit, Of int
+	// Empties says that the set would be left with none.
+	Empties bool
+	members []uint32
+}
+
+// Reason says why the plan waits and what to do.
+func (h *Held) Reason() string {
+	why := fmt.Sprintf("%d of %d Applications would be deleted, at most %d go without approval", len(h.Names), h.Of, h.Limit)
+	if h.Empties {
+		why = fmt.Sprintf("the set generates nothing any more: all its %d Applications would be deleted", len(h.Names))
+	}
+	return fmt.Sprintf("%s; annotate it with %s: %q to delete exactly these", why, AnnotationApprove, h.Digest)
+}
+
+// newHeld is the plan of deleting these, which are in order.
+func newHeld(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) *Held {
+	h := &Held{}
+	sum := sha256.New()
+	sum.Write([]byte(set.UID))
+	for _, app := range apps {
+		h.Names = append(h.Names, app.Name)
+		one := memberOf(set, app)
+		sum.Write(one[:])
+		h.members = append(h.members, binary.BigEndian.Uint32(one[:]))
+	}
+	h.Digest = hex.EncodeToString(sum.Sum(nil)[:8])
+	return h
+}
+
+// memberOf is the digest of one deletion.
+func memberOf(set *v1alpha1.ApplicationSet, app *v1alpha1.Application) [sha256.Size]byte {
+	return sha256.Sum256([]byte(string(set.UID) + "\x00" + app.Name + "\x00" + string(app.UID)))
+}
+
+// Ticket is the plan in few bytes, three or four for each Application. Whoever
+// carries out an approved plan keeps it and gives it back in Policy.Ticket, so
+// that a plan that was carried out in part, when the process was killed, is
+// still known as the approved one. Without it the rest would wait again.
+func (h *Held) Ticket() string {
+	members := slices.Sorted(slices.Values(h.members))
+	data := make([]byte, 0, 4*len(members))
+	last := uint32(0)
+	for _, m := range members {
+		data = binary.AppendUvarint(data, uint64(m-last))
+		last = m
+	}
+	return h.Digest + ":" + base64.RawStdEncoding.EncodeToString(data)
+}
+
+// covers reports whether a ticket is of the approved plan and has all of these.
+func covers(ticket, approved string, h *Held) bool {
+	digest, encoded, ok := strings.Cut(ticket, ":")
+	if !ok || digest != approved {
+		return false
+	}
+	data, err := base64.RawStdEncoding.DecodeString(encoded)
+	if err != nil {
+		return false
+	}
+	members := map[uint32]bool{}
+	at := uint64(0)
+	for len(data) > 0 {
+		delta, n := binary.Uvarint(data)
+		if n <= 0 {
+			return false
+		}
+		at += delta
+		members[uint32(at)] = true //nolint:gosec // sums of what were 32 bits
+		data = data[n:]
+	}
+	return !slices.ContainsFunc(h.members, func(m uint32) bool { return !members[m] })
+}

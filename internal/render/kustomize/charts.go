@@ -126,7 +126,10 @@ func (b bringer) chartGenerators(k *types.Kustomization) ([]generated, error) {
 
 func (f *snapshotFS) noChart(file string, line int, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
-	if !f.in.Build.EnableHelm {
+	switch {
+	case f.in.Flux != nil:
+		what = "Flux does not inflate charts: use a HelmRelease"
+	case !f.in.Build.EnableHelm:
 		what = "must specify --enable-helm: kustomize inflates charts only where an operator has set kustomize.buildOptions: --enable-helm in argocd-cm; else make the chart a source of its own"
 	}
 	return &rutter.Error{Code: rutter.CodeUnsupported, File: file, Line: line, Message: "helmCharts: " + what}
@@ -137,7 +140,7 @@ func (b bringer) inflate(n int, g generated, file *virtualFile) error {
 	bad := func(format string, args ...any) error {
 		return &rutter.Error{Code: rutter.CodeInvalid, File: g.file, Line: g.line, Message: g.field + ": chart " + g.chart.Name + ": " + fmt.Sprintf(format, args...)}
 	}
-	if !b.in.Build.EnableHelm || b.in.Inflate == nil {
+	if !b.in.Build.EnableHelm || b.in.Inflate == nil || b.in.Flux != nil {
 		return b.noChart(g.file, g.line, "chart %s: charts are not inflated here", g.chart.Name)
 	}
 	c, err := b.chart(g)

@@ -77,7 +77,7 @@ func editComponents(in *Input, k *types.Kustomization) error {
 func localComponents(in *Input, pattern string) ([]string, error) {
 	if isElsewhere(pattern) || !strings.ContainsAny(pattern, `*?[\`) {
 		if in.Options.IgnoreMissingComponents && !isElsewhere(pattern) && !in.Repo.IsDir(path.Join(in.Path, pattern)) {
-			return nil, in.Repo.Err() //nolint:wrapcheck // the render's own
+			return nil, in.Repo.Err()
 		}
 		return []string{pattern}, nil
 	}

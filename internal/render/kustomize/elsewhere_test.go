@@ -252,7 +252,7 @@ func TestThreatK2(t *testing.T) {
 	// A git in the path that tells when it is run.
 	bin := t.TempDir()
 	sentinel := filepath.Join(bin, "was-run")
-	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch "+sentinel+"\nexit 1\n"), 0o755); err != nil { //nolint:gosec // it must be runnable
+	if err := os.WriteFile(filepath.Join(bin, "git"), []byte("#!/bin/sh\ntouch "+sentinel+"\nexit 1\n"), 0o755); err != nil { // it must be runnable
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))

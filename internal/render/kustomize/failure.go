@@ -102,7 +102,7 @@ func (f *snapshotFS) unreadable(id resid.ResId, find originIndex, err error) err
 func syntax(file string, data []byte) error {
 	for _, doc := range manifest.Split(data) {
 		if _, err := manifest.Decode(doc, file); err != nil {
-			return err //nolint:wrapcheck // it names the file
+			return err
 		}
 	}
 	return nil

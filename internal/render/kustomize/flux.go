@@ -84,7 +84,7 @@ func (o *FluxOptions) edit(repo *record.FS, dir string, k *types.Kustomization) 
 	if len(o.BuildMetadata) > 0 {
 		k.BuildMetadata = slices.Clone(o.BuildMetadata)
 	}
-	return repo.Err() //nolint:wrapcheck // the render's own
+	return repo.Err()
 }
 
 // editImages merges by name. A tag and a digest are one: giving either replaces both.
@@ -254,7 +254,7 @@ func holdsObjects(repo *record.FS, file string) (bool, error) {
 	for _, doc := range manifest.Split(data) {
 		v, err := manifest.Decode(doc, file)
 		if err != nil {
-			return false, err //nolint:wrapcheck // it names the file
+			return false, err
 		}
 		m, _ := v.(map[string]any)
 		version, _ := m["apiVersion"].(string)

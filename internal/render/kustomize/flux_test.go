@@ -58,7 +58,7 @@ func TestFlux(t *testing.T) {
 			has: []string{"replicas: 4", "late: ${team}"}},
 		"a variable that is not set": {flux: kustomize.FluxOptions{PostBuild: vars}, files: map[string]string{"base/all.yaml": deployment + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web, annotations: {x: '${nope}'}}\n"},
 			code: rutter.CodeInvalid, says: "base/all.yaml:15: postBuild: variables of Service web: variable not set (strict mode): \"nope\""},
-		"a chart": {files: kustomization("helmCharts: [{name: x}]"), code: rutter.CodeUnsupported, says: "helmCharts"},
+		"a chart": {files: kustomization("helmCharts: [{name: x}]"), code: rutter.CodeUnsupported, says: "helmCharts: Flux does not inflate charts: use a HelmRelease"},
 		"a generated kustomization": {dir: "tree", flux: kustomize.FluxOptions{NamePrefix: "g-"}, files: map[string]string{"tree/web.yaml": deployment, "tree/sub/b.yml": configMap("b"),
 			"tree/own/kustomization.yaml": "resources: [c.yaml]\nnamePrefix: own-\n", "tree/own/c.yaml": configMap("c"), "tree/own/not/d.yaml": configMap("d"), "tree/values.yaml": "a: 1\n",
 			"tree/notes.md": "# no\n", "tree/x.json": "{}", "tree/sub/ks.yaml": "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Other\n"},
@@ -71,7 +71,7 @@ func TestFlux(t *testing.T) {
 			if tt.dir == "" {
 				tt.dir = "overlay"
 			}
-			objs, _, err := render(t, r, rendertest.With(repository(), tt.files), kustomize.Input{Path: tt.dir, Flux: &tt.flux}, record.Options{Fetch: elsewhere().fetch})
+			objs, _, err := render(t, r, rendertest.With(repository(), tt.files), kustomize.Input{Path: tt.dir, Flux: &tt.flux, Build: rutter.KustomizeBuild{EnableHelm: true}, Inflate: inflated}, record.Options{Fetch: elsewhere().fetch})
 			if rutter.CodeOf(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.says) {
 				t.Fatalf("want %q that says %q, got %v", tt.code, tt.says, err)
 			}

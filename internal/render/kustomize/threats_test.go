@@ -118,7 +118,7 @@ func TestThreatK3(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(full, []byte(script), 0o755); err != nil { //nolint:gosec // it must be runnable
+		if err := os.WriteFile(full, []byte(script), 0o755); err != nil { // it must be runnable
 			t.Fatal(err)
 		}
 	}

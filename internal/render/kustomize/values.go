@@ -59,7 +59,7 @@ func (c Chart) valuesFile(own []byte) (ValuesText, error) {
 
 func (c Chart) read(file string) ([]byte, error) {
 	if !isWeb(file) {
-		return c.Files.ReadFile(file) //nolint:wrapcheck // the caller names the file
+		return c.Files.ReadFile(file)
 	}
 	return c.download(file)
 }

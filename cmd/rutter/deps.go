@@ -34,7 +34,7 @@ func deps() cli.Deps {
 			return daemon.Diff(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
 		Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {
-			return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, Roots: o.Roots, URLs: o.URLs, Namespace: o.Namespace,
+			return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, Roots: o.Roots, URLs: o.URLs, Branches: o.Branches, Namespace: o.Namespace,
 				Inventory: o.Inventory, REST: o.REST, KubeVersion: o.KubeVersion, Offline: o.Offline, CacheDir: o.CacheDir, Plugins: o.Plugins, PluginTools: o.PluginTools})
 		},
 		ExportClusters: func(ctx context.Context, o cli.ExportOptions) (cli.ClusterInventory, error) {

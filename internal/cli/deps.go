@@ -11,6 +11,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
+	"github.com/rutterhq/rutter/internal/preview"
 )
 
 // Deps are what the commands need of the adapters; cmd/rutter fills them in.
@@ -25,6 +26,10 @@ type Deps struct {
 	Snapshot func(ctx context.Context, local map[string]string, repo rutter.Repo) (rutter.Snapshot, error)
 	// Diff compares an Application with its cluster, from this process.
 	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
+	// Plan says what a change of a repository would do to the fleet.
+	Plan func(ctx context.Context, o PlanOptions) (FleetPlan, error)
+	// ExportClusters is the inventory of a control plane's members.
+	ExportClusters func(ctx context.Context, o ExportOptions) (ClusterInventory, error)
 
 	Clusters LocalClusters
 }
@@ -114,6 +119,36 @@ type DiffOptions struct {
 	REST      *rest.Config
 	Namespace string
 	App       types
+}
+
+// FleetPlan and ClusterInventory are what plans are made of and made from.
+type (
+	FleetPlan        = preview.Plan
+	ClusterInventory = preview.Inventory
+)
+
+// PlanOptions are those of rutter plan.
+type PlanOptions struct {
+	// Repo is a clone; Base and Head are revisions of it.
+	Repo, Base, Head string
+	Roots, URLs      []string
+	Branches         []string
+	Namespace        string
+	// Inventory are the clusters; nil means that they are not known.
+	Inventory *preview.Inventory
+	// REST reaches the control plane; nil asks nobody.
+	REST        *rest.Config
+	KubeVersion string
+	Offline     bool
+	CacheDir    string
+	Plugins     string
+	PluginTools []string
+}
+
+// ExportOptions are those of rutter cluster export.
+type ExportOptions struct {
+	REST      *rest.Config
+	Namespace string
 }
 
 // types is an Application's namespace and name.

@@ -1,0 +1,150 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/cluster"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/preview"
+)
+
+// live reads members, projects, credentials, keys and settings from the control plane.
+func (p *planner) live(ctx context.Context) error {
+	c, err := NewClient(p.cfg.REST)
+	if err != nil {
+		return err
+	}
+	if err := p.rendering.declare(ctx, c, p.cfg.Namespace, p.cfg.Logger); err != nil {
+		return err
+	}
+	var projects v1alpha1.AppProjectList
+	if err := c.List(ctx, &projects, client.InNamespace(p.cfg.Namespace)); err != nil {
+		return fmt.Errorf("list AppProjects: %w", err)
+	}
+	p.projects = map[string]*v1alpha1.AppProject{}
+	for i := range projects.Items {
+		p.projects[projects.Items[i].Name] = &projects.Items[i]
+	}
+	if p.cfg.Inventory == nil {
+		inv, err := ExportClusters(ctx, ExportConfig{REST: p.cfg.REST, Namespace: p.cfg.Namespace})
+		if err != nil {
+			return err
+		}
+		p.inventory = inv
+	}
+	p.notes = append(p.notes, "--live asks the control plane for clusters, projects, credentials and settings. What is drifted on the clusters now is not part of the plan.")
+	return nil
+}
+
+// ExportConfig is what ExportClusters needs.
+type ExportConfig struct {
+	REST      *rest.Config
+	Namespace string
+	// Timeout bounds the questions to one member; default 20 s.
+	Timeout time.Duration
+}
+
+// ExportClusters is the inventory of a control plane's members: what their
+// Secrets say without the credentials, and what those that answer serve.
+func ExportClusters(ctx context.Context, cfg ExportConfig) (preview.Inventory, error) {
+	inv := preview.Inventory{APIVersion: preview.InventoryVersion, Kind: preview.InventoryKind, Clusters: []preview.ClusterFacts{}}
+	c, err := NewClient(cfg.REST)
+	if err != nil {
+		return inv, err
+	}
+	var secrets corev1.SecretList
+	if err := c.List(ctx, &secrets, client.InNamespace(cfg.Namespace), client.MatchingLabels{argo.LabelSecretType: argo.SecretTypeCluster}); err != nil {
+		return inv, fmt.Errorf("list Secrets of clusters: %w", err)
+	}
+	members := cluster.New(cluster.Options{Sink: &lateSink{}})
+	defer members.Close()
+	if err := members.SetLocal(cfg.REST); err != nil {
+		return inv, fmt.Errorf("reach the control plane's own cluster: %w", err)
+	}
+	local := false
+	for i := range secrets.Items {
+		info, cred, err := argo.ParseCluster(&secrets.Items[i], nil)
+		if info.Server == "" {
+			continue // its Secret names no cluster
+		}
+		if err == nil {
+			err = members.Set(info, cred)
+		}
+		facts := preview.FactsOf(info)
+		delete(facts.Labels, argo.LabelSecretType)
+		if err != nil {
+			facts.Unreachable = err.Error()
+		}
+		local = local || info.Server == cluster.LocalServer
+		inv.Clusters = append(inv.Clusters, facts)
+	}
+	if !local {
+		inv.Clusters = append(inv.Clusters, preview.ClusterFacts{Name: cluster.LocalName, Server: cluster.LocalServer})
+	}
+	slices.SortFunc(inv.Clusters, func(a, b preview.ClusterFacts) int { return strings.Compare(a.Name, b.Name) })
+	for i := range inv.Clusters {
+		askMember(ctx, cfg, members, &inv.Clusters[i])
+	}
+	return inv, nil
+}
+
+// askMember fills in what a member serves. One that does not answer is exported
+// without, and says so.
+func askMember(ctx context.Context, cfg ExportConfig, members *cluster.Registry, facts *preview.ClusterFacts) {
+	if facts.Unreachable != "" {
+		return
+	}
+	timeout := cfg.Timeout
+	if timeout <= 0 {
+		timeout = 20 * time.Second
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("it does not answer in time"))
+	defer cancel()
+	member, err := members.Lookup(rutter.Target{Server: facts.Server})
+	if err == nil {
+		facts.Version, facts.APIVersions, err = member.Version(ctx)
+	}
+	if err != nil {
+		facts.Unreachable = err.Error()
+		return
+	}
+	slices.Sort(facts.APIVersions)
+	for _, api := range facts.APIVersions {
+		gvk, ok := kindOf(api)
+		if !ok || !preview.Namespaced(gvk, nil, *facts) {
+			continue
+		}
+		key := gvk.Group + "/" + gvk.Kind
+		if m, err := member.Mapping(ctx, gvk); err == nil && !m.Namespaced && !slices.Contains(facts.ClusterScoped, key) {
+			facts.ClusterScoped = append(facts.ClusterScoped, key)
+		}
+	}
+	slices.Sort(facts.ClusterScoped)
+}
+
+// kindOf reads group/version/Kind, or version/Kind of the core group.
+func kindOf(api string) (rutter.GVK, bool) {
+	parts := strings.Split(api, "/")
+	last := parts[len(parts)-1]
+	if last == "" || last[0] < 'A' || last[0] > 'Z' {
+		return rutter.GVK{}, false
+	}
+	switch len(parts) {
+	case 2:
+		return rutter.GVK{Version: parts[0], Kind: parts[1]}, true
+	case 3:
+		return rutter.GVK{Group: parts[0], Version: parts[1], Kind: parts[2]}, true
+	}
+	return rutter.GVK{}, false
+}

@@ -63,7 +63,7 @@ $(BIN)/tools/golangci-lint:
 
 # The tools that rendering is compared with, in tests and benchmarks.
 $(BIN)/tools/kustomize:
-	GOBIN=$(BIN)/tools $(GO) install sigs.k8s.io/kustomize/kustomize/v5@v5.8.3
+	GOBIN=$(BIN)/tools $(GO) install sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
 $(BIN)/tools/helm:
 	GOBIN=$(BIN)/tools $(GO) install helm.sh/helm/v4/cmd/helm@v4.3.1

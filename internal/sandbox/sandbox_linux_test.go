@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -9,10 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +17,7 @@ import (
 )
 
 // TestMain is also the process that TestKilled kills.
+
 func TestMain(m *testing.M) {
 	MaybeChild()
 	if dir := os.Getenv("SANDBOX_TEST_HANG"); dir != "" {
@@ -29,7 +27,9 @@ func TestMain(m *testing.M) {
 }
 
 // walls are the forms of the sandbox: each wall alone must hold, so a test that
+
 // passes here fails when that wall is taken away.
+
 var walls = map[string]level{
 	"both":       {namespaces: true, landlock: true},
 	"namespaces": {namespaces: true},
@@ -37,6 +37,7 @@ var walls = map[string]level{
 }
 
 // each runs a test behind every wall that this kernel has.
+
 func each(t *testing.T, test func(t *testing.T, s *Sandbox)) {
 	t.Helper()
 	for name, l := range walls {
@@ -73,6 +74,7 @@ func open(t *testing.T, o Options) *Sandbox {
 }
 
 // outside is a folder that everybody can use, outside of every workspace.
+
 func outside(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sandbox-test-")
@@ -105,7 +107,9 @@ func bash(script string) Command {
 }
 
 // TestWalls tries to do what must not be possible. Every script prints
+
 // "escaped" when it is.
+
 func TestWalls(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
 		dir := outside(t)
@@ -192,6 +196,7 @@ func TestWalls(t *testing.T) {
 }
 
 // pythonic is a script for what the shell has no word for.
+
 func pythonic(program string) string { return "python3 -c \"" + program + "\"" }
 
 func listen(t *testing.T, network, address string) string {
@@ -226,6 +231,7 @@ func writeFile(t *testing.T, name, text string, mode os.FileMode) {
 }
 
 // TestInside is what must be possible.
+
 func TestInside(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
 		w := space(t, s)
@@ -260,6 +266,7 @@ func TestInside(t *testing.T) {
 }
 
 // TestNetwork: with leave, the machine's network is there.
+
 func TestNetwork(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
 		_, port, _ := net.SplitHostPort(listen(t, "tcp", "127.0.0.1:0"))
@@ -273,115 +280,15 @@ func TestNetwork(t *testing.T) {
 }
 
 // TestLimits runs what uses too much of something.
-func TestLimits(t *testing.T) {
-	each(t, func(t *testing.T, s *Sandbox) {
-		for name, tc := range map[string]struct {
-			script string
-			limits Limits
-			want   string
-		}{
-			"time":                    {"sleep 100", Limits{Time: 200 * time.Millisecond, Grace: 5 * time.Second}, "stopped after 200ms"},
-			"time, and it won't end":  {"trap '' TERM; while :; do sleep 0.05; done", Limits{Time: 200 * time.Millisecond, Grace: 200 * time.Millisecond}, "stopped after 200ms"},
-			"memory of one process":   {"head -c 400m /dev/zero | tail -n 1 | wc -c", Limits{Memory: 64 << 20}, "more memory than 64 MiB"},
-			"memory of many together": {"for i in 1 2 3 4; do (x=$(head -c 30m /dev/zero | tr '\\0' a); sleep 100) & done; wait", Limits{Memory: 64 << 20}, "more memory than 64 MiB"},
-			"output":                  {"yes", Limits{Output: 1 << 20}, "more than 1 MiB"},
-			"disk":                    {"for i in 1 2 3 4 5 6 7 8 9 10; do head -c 8m /dev/zero > $HOME/f$i; done; sleep 100", Limits{Disk: 32 << 20}, "more than 32 MiB"},
-		} {
-			t.Run(name, func(t *testing.T) {
-				c := bash(tc.script)
-				if tc.limits.Time == 0 {
-					tc.limits.Time = 90 * time.Second
-				}
-				c.Limits = tc.limits
-				start := time.Now()
-				res, err := space(t, s).Run(t.Context(), c)
-				if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("got %v (exit %d, %s), want an error with %q", err, res.ExitCode, res.Stderr, tc.want)
-				}
-				if took := time.Since(start); took > time.Minute {
-					t.Errorf("it took %s", took)
-				}
-			})
-		}
-		t.Run("disk without names", func(t *testing.T) {
-			c := bash("for fd in 3 4 5 6 7; do eval \"exec $fd>f; rm f; head -c 8m /dev/zero >&$fd\"; done; sleep 100")
-			c.Limits = Limits{Time: 90 * time.Second, Disk: 32 << 20}
-			if _, err := space(t, s).Run(t.Context(), c); rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "more than 32 MiB") {
-				t.Errorf("got %v", err)
-			}
-		})
-		t.Run("one file", func(t *testing.T) {
-			c := bash("head -c 8m /dev/zero > big; stat -c %s big")
-			c.Disk = 4 << 20
-			res, err := space(t, s).Run(t.Context(), c)
-			if err != nil || strings.TrimSpace(string(res.Stdout)) != strconv.Itoa(4<<20) {
-				t.Errorf("the file has %s bytes, %v", res.Stdout, err)
-			}
-		})
-		t.Run("processes", func(t *testing.T) {
-			c := bash("for i in $(seq 300); do sleep 5 & done 2>/dev/null; jobs -r | wc -l")
-			c.Args = []string{"sh", "-c", "n=0; for i in $(seq 300); do (sleep 5) 2>/dev/null & done; ls -d /proc/[0-9]* 2>/dev/null | wc -l; echo done"}
-			c.Processes = 40
-			res, err := space(t, s).Run(t.Context(), c)
-			if err != nil || strings.Contains(string(res.Stdout), "done") {
-				t.Errorf("300 processes were started where 40 are allowed: %q, %v", res.Stdout, err)
-			}
-		})
-		t.Run("fork bomb", func(t *testing.T) {
-			c := bash(":(){ :|:& };: " + nap(0) + "; sleep 10")
-			c.Limits = Limits{Time: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Processes: 50}
-			_, err := space(t, s).Run(t.Context(), c)
-			if rutter.CodeOf(err) != rutter.CodeInvalid {
-				t.Errorf("got %v", err)
-			}
-			if n := processes(t, nap(0)); n > 0 {
-				t.Errorf("%d of its processes live", n)
-			}
-		})
-	})
-}
 
 // nap is how long programs of this run of the tests sleep: they are found by it.
-func nap(seconds int) string { return fmt.Sprintf("%d.%d", seconds, 10_000_000+os.Getpid()) }
 
 // TestNothingSurvives: what a program leaves running is gone when it ends.
-func TestNothingSurvives(t *testing.T) {
-	each(t, func(t *testing.T, s *Sandbox) {
-		res, err := space(t, s).Run(t.Context(), bash(strings.ReplaceAll("(setsid sleep LONG >/dev/null 2>&1 &) ; (sleep LONG &); nohup sleep LONG & sleep 0.1; echo out", "LONG", nap(9876))))
-		if err != nil || string(res.Stdout) != "out\n" {
-			t.Errorf("got %q, %v", res.Stdout, err)
-		}
-		if n := processes(t, nap(9876)); n > 0 {
-			t.Errorf("%d processes live", n)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(200*time.Millisecond, cancel)
-		if _, err := space(t, s).Run(ctx, bash("setsid sleep "+nap(9876)+" & sleep "+nap(9876))); rutter.CodeOf(err) != rutter.CodeUnavailable {
-			t.Errorf("a run that is not wanted any more ends with %v", err)
-		}
-		if n := processes(t, nap(9876)); n > 0 {
-			t.Errorf("%d processes live after a cancellation", n)
-		}
-	})
-}
 
 // processes counts those whose command line holds a text.
-func processes(t *testing.T, text string) int {
-	t.Helper()
-	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
-	if err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, f := range files {
-		if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), text) && !strings.Contains(string(data), "test.run") {
-			n++
-		}
-	}
-	return n
-}
 
 // TestEnd is how a program's end is told.
+
 func TestEnd(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
 		for name, tc := range map[string]struct {
@@ -425,6 +332,7 @@ func TestEnd(t *testing.T) {
 }
 
 // TestTools: the operator's folders are seen, and first.
+
 func TestTools(t *testing.T) {
 	dir := outside(t)
 	writeFile(t, filepath.Join(dir, "true"), "#!/bin/sh\necho ours\n", 0o755)
@@ -449,6 +357,7 @@ func TestTools(t *testing.T) {
 }
 
 // TestParallel runs many at a time.
+
 func TestParallel(t *testing.T) {
 	each(t, func(t *testing.T, s *Sandbox) {
 		var wg sync.WaitGroup
@@ -470,147 +379,20 @@ func TestParallel(t *testing.T) {
 }
 
 // TestWipe: whatever a program leaves is removed, and nothing else.
-func TestWipe(t *testing.T) {
-	each(t, func(t *testing.T, s *Sandbox) {
-		dir := outside(t)
-		keep := filepath.Join(dir, "keep")
-		writeFile(t, keep, "x", 0o644)
-		w, err := s.Workspace()
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = w.Run(t.Context(), bash("mkdir -p a/b/c && touch a/b/c/f && ln -s "+dir+" a/out && chmod 000 a/b/c a/b; mkfifo p; echo x > r; chmod 400 r"))
-		// Without a namespace of its own the warden may have been shut out, which ends the run.
-		if err != nil && rutter.CodeOf(err) != rutter.CodeInvalid {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := os.Stat(keep); err != nil {
-			t.Errorf("a file outside was removed: %v", err)
-		}
-	})
-}
 
 // TestLeftovers: a session whose process is gone is removed by the next; one
+
 // that lives is not.
-func TestLeftovers(t *testing.T) {
-	dir := outside(t)
-	alive, dead := open(t, Options{TempDir: dir}), open(t, Options{TempDir: dir})
-	lives, dies := space(t, alive), space(t, dead)
-	_ = dead.session.lock.Close() // as the kernel does for a process that ends
-	open(t, Options{TempDir: dir})
-	if _, err := os.Stat(lives.dir); err != nil {
-		t.Errorf("a workspace in use is gone: %v", err)
-	}
-	if _, err := os.Stat(dies.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a leftover is still there: %v", err)
-	}
-	if os.Geteuid() == 0 {
-		closed := filepath.Join(dir, "closed")
-		if err := os.MkdirAll(filepath.Join(closed, "tmp"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := New(Options{TempDir: filepath.Join(closed, "tmp")}); rutter.CodeOf(err) != rutter.CodeUnavailable || !strings.Contains(err.Error(), "chmod o+x") {
-			t.Errorf("a folder that nobody can pass through is used: %v", err)
-		}
-	}
-	foreign := outside(t)
-	if err := os.Mkdir(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil { //nolint:gosec // that is the test
-		t.Fatal(err)
-	}
-	if _, err := New(Options{TempDir: foreign}); rutter.CodeOf(err) != rutter.CodeUnavailable {
-		t.Errorf("a folder that others can write to is used: %v", err)
-	}
-}
 
 // hang runs a program until it is killed.
-func hang(dir string) {
-	s, err := New(Options{TempDir: dir, Require: EitherWall})
-	if err != nil {
-		panic(err)
-	}
-	l := walls[os.Getenv("SANDBOX_TEST_WALL")]
-	s.level = &l
-	w, err := s.Workspace()
-	if err != nil {
-		panic(err)
-	}
-	_, _ = w.Run(context.Background(), bash("setsid sleep "+nap(4321)+" & echo x > f; sleep "+nap(4321)))
-	panic("it ended")
-}
 
 // TestKilled: when we are killed, what we started is gone, and the next start
-// removes what it wrote.
-func TestKilled(t *testing.T) {
-	each(t, func(t *testing.T, s *Sandbox) {
-		dir := outside(t)
-		cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
-		cmd.Env = append(os.Environ(), "SANDBOX_TEST_HANG="+dir, "SANDBOX_TEST_WALL="+filepath.Base(t.Name()))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		sleeps := fmt.Sprintf("sleep\x004321.%d", 10_000_000+cmd.Process.Pid)
-		eventually(t, "it runs", func() bool { return processes(t, sleeps) == 2 })
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		eventually(t, "nothing of it lives", func() bool { return processes(t, sleeps) == 0 })
-		open(t, Options{TempDir: dir})
-		left, _ := filepath.Glob(filepath.Join(dir, "*", "s-*"))
-		if len(left) != 1 {
-			t.Errorf("there are %v", left)
-		}
-	})
-}
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 2400 {
-		if ok() {
-			return
-		}
-		time.Sleep(25 * time.Millisecond)
-	}
-	t.Fatalf("never: %s", what)
-}
+// removes what it wrote.
 
 // TestRequire: what the kernel does not give is an error that says what to do.
-func TestRequire(t *testing.T) {
-	for name, tc := range map[string]struct {
-		require Require
-		has     level
-		ok      bool
-	}{
-		"everything, and it is there":   {Everything, level{true, true}, true},
-		"everything, no namespaces":     {Everything, level{false, true}, false},
-		"everything, no Landlock":       {Everything, level{true, false}, false},
-		"one wall, no namespaces":       {EitherWall, level{false, true}, true},
-		"one wall, no Landlock":         {EitherWall, level{true, false}, true},
-		"one wall, but there is no one": {EitherWall, level{false, false}, false},
-	} {
-		if err := enough(tc.require, tc.has, errors.ErrUnsupported); (err == nil) != tc.ok || err != nil && rutter.CodeOf(err) != rutter.CodeUnavailable {
-			t.Errorf("%s: got %v", name, err)
-		}
-	}
-}
 
 // TestOrdinaryUser runs the tests again as somebody who is not root.
-func TestOrdinaryUser(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("all tests run as one already")
-	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^Test(Walls|Limits|NothingSurvives|Wipe|Killed|Tools)$", "-test.failfast")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 54321, Gid: 54321, Groups: []uint32{}}}
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/tmp"}
-	cmd.Dir = "/"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}
 
 func TestScrub(t *testing.T) {
 	for in, want := range map[string]string{

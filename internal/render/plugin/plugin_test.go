@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 }
 
 // commit is a snapshot with modes and symbolic links, counting what is read.
+
 type commit struct {
 	fstest.MapFS
 
@@ -99,6 +100,7 @@ func newBox(t *testing.T) *sandbox.Sandbox {
 }
 
 // define makes a definition of the lines of spec.
+
 func define(t *testing.T, name, spec string, annotations ...string) plugin.Definition {
 	t.Helper()
 	text := "apiVersion: argoproj.io/v1alpha1\nkind: ConfigManagementPlugin\nmetadata:\n  name: " + name + "\n"
@@ -121,6 +123,7 @@ func initial(script string) string {
 }
 
 // configMap is a script that prints a ConfigMap; the shell expands its data.
+
 func configMap(data string) string {
 	return "cat <<E\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata:\n" + data + "\nE"
 }
@@ -139,6 +142,7 @@ func input(t *testing.T, c commit, dir string, opts *rutter.PluginOptions) plugi
 }
 
 // opens would show if a plugin was given plaintext.
+
 func opens(context.Context, string, []byte) ([]byte, bool, error) {
 	return []byte("plaintext"), true, nil
 }
@@ -152,189 +156,9 @@ func data(t *testing.T, objs []rutter.Object) map[string]any {
 	return m
 }
 
-func TestEnvironment(t *testing.T) {
-	str := func(s string) *string { return &s }
-	opts := &rutter.PluginOptions{
-		Env: []rutter.PluginEnv{{Name: "REGION", Value: "eu"}, {Name: "NAME", Value: "x-$ARGOCD_APP_NAME-${ARGOCD_APP_NAMESPACE}-$NONE-$$"}, {Name: "PATH", Value: "/evil"}},
-		Parameters: []rutter.PluginParameter{
-			{Name: "image-tag", String: str("v1 $HOME")}, {Name: "values", Array: []string{"a.yaml", "b.yaml"}},
-			{Name: "set", Map: map[string]string{"a.b": "1", "c": "2"}}, {Name: "image.tag", String: str("v2")},
-		},
-	}
-	c := newCommit(map[string]string{"apps/shop/x": ""})
-	render := func(t *testing.T, annotations ...string) (map[string]string, []string, plugin.Input) {
-		t.Helper()
-		d := define(t, "env", generate(`echo 'apiVersion: v1
-kind: ConfigMap
-metadata: {name: out}
-data:'
-env | sort | while IFS== read -r k v; do printf '  %s: |-\n    %s\n' "$k" "$v"; done`), annotations...)
-		r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t), Env: map[string]map[string]string{"env": {"VAULT_TOKEN": "s3cret-token"}, "other": {"X": "y"}}})
-		in := input(t, c, "apps/shop", opts)
-		objs, warnings, err := r.Render(t.Context(), d, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := map[string]string{}
-		for k, v := range data(t, objs) {
-			got[k], _ = v.(string)
-		}
-		for _, of := range []string{"PWD", "SHLVL", "_", "OLDPWD"} {
-			delete(got, of) // the shell's own
-		}
-		if got["PATH"] == "" || strings.Contains(got["PATH"], "evil") {
-			t.Errorf("PATH is %q", got["PATH"])
-		}
-		delete(got, "PATH")
-		return got, warnings, in
-	}
-	t.Setenv("RUTTER_SECRET", "ours")
-	want := map[string]string{
-		"ARGOCD_APP_NAME": "team_shop", "ARGOCD_APP_NAMESPACE": "shop-eu", "ARGOCD_APP_PROJECT_NAME": "retail",
-		"ARGOCD_APP_REVISION": c.revision, "ARGOCD_APP_REVISION_SHORT": c.revision[:7], "ARGOCD_APP_REVISION_SHORT_8": c.revision[:8],
-		"ARGOCD_APP_SOURCE_PATH": "apps/shop", "ARGOCD_APP_SOURCE_REPO_URL": "https://git.example.com/fleet.git", "ARGOCD_APP_SOURCE_TARGET_REVISION": "main",
-		"KUBE_VERSION": "1.37.2", "KUBE_API_VERSIONS": "apps/v1,apps/v1/Deployment,v1,v1/Pod",
-		"ARGOCD_ENV_REGION": "eu", "ARGOCD_ENV_NAME": "x-team_shop-shop-eu--$", "ARGOCD_ENV_PATH": "/evil", "VAULT_TOKEN": "s3cret-token",
-		"ARGOCD_APP_PARAMETERS": `[{"name":"image-tag","string":"v1 $HOME"},{"name":"values","array":["a.yaml","b.yaml"]},{"name":"set","map":{"a.b":"1","c":"2"}},{"name":"image.tag","string":"v2"}]`,
-		"PARAM_IMAGE_TAG":       "v2", "PARAM_VALUES_0": "a.yaml", "PARAM_VALUES_1": "b.yaml", "PARAM_SET_A_B": "1", "PARAM_SET_C": "2",
-		"HOME": "/rutter/home", "TMPDIR": "/tmp",
-	}
-	got, warnings, in := render(t)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if len(warnings) != 1 || !strings.Contains(warnings[0], "image-tag and image.tag have the same variable PARAM_IMAGE_TAG") {
-		t.Errorf("warnings: %q", warnings)
-	}
-	for _, name := range []string{"ARGOCD_APP_REVISION", "ARGOCD_APP_NAMESPACE", "=capabilities"} {
-		if _, ok := in.Env.Used()[name]; !ok {
-			t.Errorf("that %s was used is not noted", name)
-		}
-	}
-	got, _, in = render(t, "rutter.dev/inputs: path")
-	for name := range want {
-		if strings.HasPrefix(name, "ARGOCD_APP_REVISION") {
-			delete(want, name)
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if _, ok := in.Env.Used()["ARGOCD_APP_REVISION"]; ok {
-		t.Error("the revision counts as used where it was not given")
-	}
-}
-
-func TestEnvironmentErrors(t *testing.T) {
-	d := define(t, "p", generate("true"))
-	r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t)})
-	for want, opts := range map[string]rutter.PluginOptions{
-		"plugin.env[0].name":              {Env: []rutter.PluginEnv{{Name: "A=B", Value: "x"}}},
-		"plugin.env[1].name":              {Env: []rutter.PluginEnv{{Name: "A"}, {}}},
-		"plugin.parameters[0].name":       {Parameters: []rutter.PluginParameter{{}}},
-		"ARGOCD_ENV_A holds a NUL":        {Env: []rutter.PluginEnv{{Name: "A", Value: "x\x00y"}}},
-		"ARGOCD_ENV_A is longer than the": {Env: []rutter.PluginEnv{{Name: "A", Value: strings.Repeat("x", 128<<10)}}},
-	} {
-		_, _, err := r.Render(t.Context(), d, input(t, newCommit(map[string]string{"x": ""}), ".", &opts))
-		if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q, got %v", want, err)
-		}
-	}
-	in := input(t, newCommit(map[string]string{"x": ""}), ".", nil)
-	for i := range 6000 {
-		in.APIVersions = append(in.APIVersions, fmt.Sprintf("group%d.example.com/v1", i), fmt.Sprintf("group%d.example.com/v1/SomeLongKind", i))
-	}
-	in.APIVersions = in.APIVersions[:5000]
-	d = define(t, "p", generate(configMap("  n: \"${#KUBE_API_VERSIONS}\"\n  k: \"${KUBE_API_VERSIONS##*,}\"")))
-	objs, warnings, err := r.Render(t.Context(), d, in)
-	if err != nil || len(warnings) != 1 || strings.Contains(fmt.Sprint(data(t, objs)), "Kind") {
-		t.Errorf("a long list of kinds: %v, %q", err, warnings)
-	}
-}
-
-func TestMatch(t *testing.T) {
-	byFile := define(t, "by-file", generate("true")+"  discover: {fileName: './conf/h*.yaml'}\n")
-	byGlob := define(t, "by-glob", "  version: v1\n"+generate("true")+"  discover: {find: {glob: '**/deep.{star,cue}'}}\n")
-	byCommand := define(t, "by-command", generate("true")+"  discover: {find: {command: [sh, -c, 'grep -ls \"$ARGOCD_ENV_WORD\" word.txt']}}\n")
-	silent := define(t, "silent", generate("true")+"  discover: {find: {command: [sh, -c, 'exit 0']}}\n")
-	failing := define(t, "failing", generate("true")+"  discover: {find: {command: [sh, -c, 'echo found; exit 1']}}\n")
-	first := define(t, "first-wins", generate("true")+"  discover: {fileName: none, find: {glob: '**', command: [echo, found]}}\n")
-	never := define(t, "never", generate("true"))
-	two := define(t, "by-glob", "  version: v2\n"+generate("true")+"  discover: {find: {glob: '**/two'}}\n")
-	c := newCommit(map[string]string{
-		"a/conf/helmfile.yaml": "", "b/x/y/deep.star": "", "c/deep.cue": "", "d/word.txt": "hello\n", "e/none.txt": "", "conf/helmfile.yaml": "",
-		"f/x/two": "", "g/conf/other.yaml": "",
-	})
-	named := func(name string) *rutter.PluginOptions {
-		return &rutter.PluginOptions{Name: name, Env: []rutter.PluginEnv{{Name: "WORD", Value: "hello"}}}
-	}
-	for name, tc := range map[string]struct {
-		dir  string
-		opts *rutter.PluginOptions
-		want string
-		err  string
-	}{
-		"detection by a file":             {"a", nil, "by-file", ""},
-		"in the root":                     {".", nil, "by-file", ""},
-		"a pattern of one folder":         {"g", nil, "", ""},
-		"detection by a glob, deep":       {"b", nil, "by-glob-v1", ""},
-		"detection by a glob, here":       {"c", nil, "by-glob-v1", ""},
-		"the second version":              {"f", nil, "by-glob-v2", ""},
-		"nothing":                         {"e", nil, "", ""},
-		"asked, by a file":                {"a", named(""), "by-file", ""},
-		"asked, by a command":             {"d", named(""), "by-command", ""},
-		"asked, the command has no env":   {"d", nil, "by-command", ""}, // an empty word is in every file
-		"asked, nothing":                  {"e", named(""), "", "no plugin discovers itself in e"},
-		"named":                           {"a", named("by-file"), "by-file", ""},
-		"named, with its version":         {"b", named("by-glob-v1"), "by-glob-v1", ""},
-		"named, without its version":      {"b", named("by-glob"), "by-glob-v1", ""},
-		"named, the other version":        {"f", named("by-glob"), "by-glob-v2", ""},
-		"named, not made for it":          {"b", named("by-file"), "", `no file there matches its discover.fileName "./conf/h*.yaml"`},
-		"named, the other version's file": {"f", named("by-glob-v1"), "", "discover.find.glob"},
-		"named, the command fails":        {"a", named("failing"), "", "discover.find.command finds nothing"},
-		"named, the command is silent":    {"a", named("silent"), "", "discover.find.command finds nothing"},
-		"named, only the first counts":    {"a", named("first-wins"), "", "discover.fileName"},
-		"named, without discovery":        {"e", named("never"), "never", ""},
-		"unknown":                         {"e", named("kapitan"), "", `there is no plugin "kapitan": the operator has installed by-file, by-glob-v1`},
-		"unknown version":                 {"b", named("by-glob-v3"), "", "there is no plugin"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{byFile, byGlob, two, byCommand, silent, failing, first, never}})
-			d, ok, err := r.Match(t.Context(), input(t, c, tc.dir, tc.opts))
-			if tc.err != "" {
-				if rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), tc.err) {
-					t.Errorf("got %v, want %q", err, tc.err)
-				}
-				return
-			}
-			if err != nil || ok != (tc.want != "") || ok && d.FullName() != tc.want {
-				t.Errorf("got %q, %t, %v", d.FullName(), ok, err)
-			}
-		})
-	}
-}
-
 // TestDiscoverOnce: the same question is not asked of a program again, but of
+
 // another commit it is.
-func TestDiscoverOnce(t *testing.T) {
-	d := define(t, "p", generate("true")+"  discover: {find: {command: [sh, -c, 'cat f']}}\n")
-	r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{d}})
-	for _, step := range []struct {
-		text  string
-		found bool
-		reads int
-	}{{"x", true, 1}, {"x", true, 0}, {"", false, 1}, {"", false, 0}, {"x", true, 0}} {
-		c := newCommit(map[string]string{"a/f": step.text, "g": "other"})
-		in := input(t, c, "a", nil)
-		_, ok, err := r.Match(t.Context(), in)
-		if len(in.Repo.Inputs()) > 0 || len(in.Env.Used()) > 0 {
-			t.Errorf("what the command could see is noted: %v %v", in.Repo.Inputs(), in.Env.Used())
-		}
-		if err != nil || ok != step.found || c.reads["a/f"] != step.reads {
-			t.Errorf("%+v: got %t, %d reads, %v", step, ok, c.reads["a/f"], err)
-		}
-	}
-}
 
 func TestRender(t *testing.T) {
 	files := map[string]string{
@@ -499,6 +323,7 @@ func TestFailures(t *testing.T) {
 }
 
 // TestPlanted: what init leaves behind that points outside is of no use.
+
 func TestPlanted(t *testing.T) {
 	dir, err := os.MkdirTemp("", "plugin-test-")
 	if err != nil {
@@ -558,6 +383,7 @@ func TestAnnounced(t *testing.T) {
 }
 
 // TestFingerprint changes with all that a result depends on beside the repository.
+
 func TestFingerprint(t *testing.T) {
 	tools := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("one"), 0o755); err != nil { //nolint:gosec // it is a program

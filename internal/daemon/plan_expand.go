@@ -119,7 +119,7 @@ func (p *planner) follow(ctx context.Context, s *planSide, level []declared) ([]
 			s.problem(level[0].parent, rutter.Errorf(rutter.CodeInvalid, "Applications declare Applications more than %d levels deep", maxNesting))
 			break
 		}
-		todo := p.take(ctx, s, level)
+		todo := p.take(ctx, s, level, depth)
 		if err := each(ctx, todo, func(ctx context.Context, u *planUnit) { p.render(ctx, u) }); err != nil {
 			return nil, err
 		}
@@ -139,7 +139,7 @@ func (p *planner) follow(ctx context.Context, s *planSide, level []declared) ([]
 }
 
 // take adds a level's declarations to a side and returns the new units.
-func (p *planner) take(ctx context.Context, s *planSide, level []declared) []*planUnit {
+func (p *planner) take(ctx context.Context, s *planSide, level []declared, depth int) []*planUnit {
 	for _, d := range level {
 		if project, ok := d.object.(*v1alpha1.AppProject); ok {
 			s.projects[project.Name] = project
@@ -159,9 +159,7 @@ func (p *planner) take(ctx context.Context, s *planSide, level []declared) []*pl
 			}
 		}
 	}
-	for _, set := range sets {
-		todo = append(todo, p.generated(s, set)...)
-	}
+	todo = append(todo, p.generated(s, sets, depth)...)
 	slices.SortFunc(todo, func(a, b *planUnit) int { return cmp.Compare(a.name, b.name) })
 	return todo
 }
@@ -263,9 +261,11 @@ type planSet struct {
 	set    *v1alpha1.ApplicationSet
 	from   declared
 	result generate.Result
-	size   int
-	held   []string
-	why    string
+	// decision is what becomes of its Applications; of those waits are held back, because of why.
+	decision generate.Decision
+	size     int
+	waits    []string
+	why      string
 }
 
 // set evaluates an ApplicationSet; nil when there is one of that name.

@@ -271,8 +271,8 @@ func (p *planner) show(s *planSide) preview.Side {
 	out := preview.Side{Name: s.name, Revision: s.snap.Revision(), Problems: s.problems}
 	for _, ps := range s.sets {
 		set := preview.Set{Name: ps.name, File: ps.from.file, Size: ps.size, Declaration: plainJSON(map[string]any{"spec": ps.set.Spec, "metadata": metadata(ps.set)})}
-		if len(ps.held) > 0 {
-			set.Held = &preview.Held{Set: ps.name, Applications: ps.held, Reason: ps.why}
+		if len(ps.waits) > 0 {
+			set.Held = &preview.Held{Set: ps.name, Applications: ps.waits, Reason: ps.why}
 		}
 		out.Sets = append(out.Sets, set)
 	}

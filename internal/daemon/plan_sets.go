@@ -5,33 +5,85 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// generated adds the Applications that a set has once it is reconciled: on the
-// base those it generates, on the head what becomes of the base's.
-func (p *planner) generated(s *planSide, ps *planSet) []*planUnit {
+// generated adds the Applications that sets have once they are reconciled: on
+// the base those they generate, on the head what becomes of the base's.
+func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit {
 	var live []*v1alpha1.Application
+	var all []generate.SetChanges
+	policy := generate.Policy{HandOver: true, Clusters: p.members(), Projects: s.projectNames(p)}
 	if s == p.head {
-		live = p.liveOf(ps)
+		for _, u := range p.base.ordered() {
+			live = append(live, u.app)
+		}
+		all = p.gone(s, live, level)
 	}
-	changes := p.withinBudget(ps, generate.Reconcile(ps.set, ps.result, live, generate.Policy{}))
+	for _, ps := range sets {
+		ps.decision = generate.Decide(ps.set, ps.result, live, policy)
+		all = append(all, generate.SetChanges{Set: ps.set, Changes: ps.decision.Changes})
+		for _, err := range ps.decision.Errors {
+			s.problem("set "+ps.name, err)
+		}
+	}
+	var handovers []generate.Handover
+	if s == p.head {
+		handovers = generate.Handovers(all, policy.Clusters)
+	}
 	var out []*planUnit
-	for _, c := range changes {
+	for _, ps := range sets {
+		out = append(out, p.decided(s, ps, handovers)...)
+	}
+	return out
+}
+
+// gone are the decisions about sets that the head does not declare any more.
+// Those that Applications render show on later levels.
+func (p *planner) gone(s *planSide, live []*v1alpha1.Application, level int) []generate.SetChanges {
+	var out []generate.SetChanges
+	for _, name := range slices.Sorted(maps.Keys(p.base.sets)) {
+		if set := p.base.sets[name]; s.sets[name] == nil && (set.from.parent == "" || level > 0) {
+			out = append(out, generate.SetChanges{Set: set.set, Changes: generate.Teardown(set.set, live, generate.Policy{})})
+		}
+	}
+	return out
+}
+
+// decided adds the Applications of one set.
+func (p *planner) decided(s *planSide, ps *planSet, handovers []generate.Handover) []*planUnit {
+	given, taken := map[string]bool{}, map[string]*v1alpha1.Application{}
+	for _, h := range handovers {
+		if h.From.Namespace == ps.set.Namespace && h.From.Set == ps.set.Name {
+			given[h.From.Name] = true
+		}
+		if h.To.Namespace == ps.set.Namespace && h.To.Set == ps.set.Name && h.SameObject() {
+			taken[h.To.Name] = h.Application
+		}
+	}
+	held := ps.held(given)
+	var out []*planUnit
+	for _, c := range ps.decision.Changes {
 		app := c.Application
 		switch c.Verb {
 		case generate.Create, generate.Update:
 		case generate.Keep, generate.Hold:
+			if given[c.Name] || c.Verb == generate.Hold && c.Err == nil && !held {
+				p.base.removed(p.display(ps.set.Namespace, c.Name), c)
+				continue
+			}
 			if c.Err != nil {
 				s.problem("set "+ps.name, c.Err)
 			}
 		case generate.Refuse:
-			s.problem("set "+ps.name, c.Err)
-		case generate.Delete:
-			p.base.removed(p.display(app.Namespace, app.Name), c)
+			if app = taken[c.Name]; app == nil {
+				s.problem("set "+ps.name, c.Err)
+				app = p.own(ps, c.Application)
+			}
+		case generate.Delete, generate.Release:
+			p.base.removed(p.display(ps.set.Namespace, c.Name), c)
 			continue
 		}
 		if app == nil {
@@ -45,95 +97,51 @@ func (p *planner) generated(s *planSide, ps *planSet) []*planUnit {
 	return out
 }
 
-// liveOf are the base's Applications as the set finds them: its own, those of
-// the same name that a set owned that is gone or does not want them any more,
-// and those of nobody.
-func (p *planner) liveOf(ps *planSet) []*v1alpha1.Application {
-	wanted := map[string]bool{}
-	for _, app := range ps.result.Applications {
-		wanted[app.Name] = true
+// own is a live Application where it is the set's: what cannot be written stays.
+func (p *planner) own(ps *planSet, live *v1alpha1.Application) *v1alpha1.Application {
+	if live == nil {
+		return nil
 	}
-	var live []*v1alpha1.Application
-	for _, u := range p.base.ordered() {
-		if u.app.Namespace != ps.set.Namespace {
-			continue
-		}
-		switch {
-		case u.set == ps.name:
-			live = append(live, u.app)
-		case wanted[u.app.Name] && u.set == "":
-			live = append(live, u.app)
-		case wanted[u.app.Name] && !p.wants(u.set, u.app.Name):
-			free := u.app.DeepCopy()
-			free.OwnerReferences = slices.DeleteFunc(free.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Controller != nil && *o.Controller })
-			live = append(live, free)
-		}
+	if u := p.base.units[p.display(live.Namespace, live.Name)]; u == nil || u.set != ps.name {
+		return nil
 	}
 	return live
 }
 
-// wants reports whether a set of the head still generates an Application.
-func (p *planner) wants(set, name string) bool {
-	ps := p.head.sets[set]
-	return ps != nil && slices.ContainsFunc(ps.result.Applications, func(a *v1alpha1.Application) bool { return a.Name == name })
+// held notes the removals that wait, and reports whether any do. What another
+// set takes over is no removal.
+func (ps *planSet) held(given map[string]bool) bool {
+	h := ps.decision.Held
+	if h == nil {
+		return false
+	}
+	rest := slices.DeleteFunc(slices.Clone(h.Names), func(name string) bool { return given[name] })
+	if len(rest) == 0 || len(rest) <= h.Limit && !h.Empties {
+		return false
+	}
+	ps.waits = rest
+	ps.why = fmt.Sprintf("%d of %d Applications would be deleted, at most %d go without approval", len(rest), h.Of, h.Limit)
+	if h.Empties {
+		ps.why = fmt.Sprintf("it generates nothing any more: all its %d Applications would be deleted", len(rest))
+	}
+	return true
 }
 
-// handedOn reports whether another set of the head generates an Application
-// that one does not any more.
-func (p *planner) handedOn(from *planSet, name string) bool {
-	for _, other := range p.head.sets {
-		if other != from && other.set.Namespace == from.set.Namespace && p.wants(other.name, name) {
-			return true
-		}
+// members are the clusters, nil when they are not known.
+func (p *planner) members() []rutter.ClusterInfo {
+	all, err := (&planFacts{p: p}).Clusters()
+	if err != nil {
+		return nil
 	}
-	return false
+	return all
 }
 
-// withinBudget holds the removals of a set that are too many, and takes those out
-// that are none because another set takes the Application over.
-func (p *planner) withinBudget(ps *planSet, changes []generate.Change) []generate.Change {
-	owned, removals := 0, 0
-	changes = slices.DeleteFunc(changes, func(c generate.Change) bool {
-		return (c.Verb == generate.Delete || c.Verb == generate.Hold) && p.handedOn(ps, c.Name)
-	})
-	for _, c := range changes {
-		if c.Verb != generate.Create && c.Verb != generate.Refuse {
-			owned++
-		}
-		if c.Verb == generate.Delete {
-			removals++
-		}
+// projectNames are those of all projects, nil when only some are known.
+func (s *planSide) projectNames(p *planner) []string {
+	if p.projects == nil {
+		return nil
 	}
-	why := overBudget(owned, removals)
-	for i, c := range changes {
-		if c.Verb == generate.Delete && why != "" {
-			changes[i].Verb, changes[i].Reason = generate.Hold, why
-		}
-		if changes[i].Verb == generate.Hold && c.Err == nil {
-			ps.held, ps.why = append(ps.held, p.display(ps.set.Namespace, c.Name)), changes[i].Reason
-		}
-	}
-	return changes
-}
-
-// The default deletion budget of a set.
-const (
-	budgetPercent = 25
-	budgetLeast   = 3
-)
-
-// overBudget says why a set's removals wait; empty when they do not.
-func overBudget(owned, removals int) string {
-	allowed := max(budgetLeast, owned*budgetPercent/100)
-	switch {
-	case removals == 0:
-		return ""
-	case removals == owned:
-		return fmt.Sprintf("all %d Applications would be removed; a set that falls to zero always waits", removals)
-	case removals > allowed:
-		return fmt.Sprintf("%d of %d Applications would be removed; %d are allowed without approval", removals, owned, allowed)
-	}
-	return ""
+	return slices.Sorted(maps.Keys(s.projects))
 }
 
 // removed notes what becomes of the objects of an Application that a set lets go.

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rutterhq/rutter"
 )
@@ -44,10 +43,8 @@ type reply struct {
 // missing is true for what the API says does not exist.
 func (r *reply) missing() bool { return r.status == http.StatusNotFound }
 
-const (
-	attempts = 4
-	pause    = 250 * time.Millisecond
-)
+// attempts is how often a question is put at most.
+const attempts = 4
 
 // ask puts a question, again when the service failed in passing or wanted to be
 // asked later.
@@ -63,7 +60,7 @@ func (s *session) ask(ctx context.Context, q question) (*reply, error) {
 		if !again || attempt == attempts || ctx.Err() != nil {
 			return nil, s.wrap(q.what, err)
 		}
-		if sleep(ctx, pause<<(attempt-1)) != nil {
+		if sleep(ctx, s.opts.Pause<<(attempt-1)) != nil {
 			return nil, s.wrap(q.what, err)
 		}
 	}

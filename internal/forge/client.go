@@ -37,6 +37,9 @@ type Options struct {
 	Timeout     time.Duration
 	WalkTimeout time.Duration
 	MaxWait     time.Duration
+	// Pause is how long it takes until what failed in passing is asked again, and
+	// twice as long for the time after that.
+	Pause time.Duration
 	// MaxBody bounds one answer, MaxPages the pages of one list, and CacheBytes
 	// the answers that are kept for conditional requests.
 	MaxBody    int64
@@ -56,6 +59,7 @@ func (o Options) withDefaults() Options {
 	o.Timeout = positive(o.Timeout, 30*time.Second)
 	o.WalkTimeout = positive(o.WalkTimeout, 10*time.Minute)
 	o.MaxWait = positive(o.MaxWait, time.Minute)
+	o.Pause = positive(o.Pause, 250*time.Millisecond)
 	o.MaxBody = positive(o.MaxBody, 32<<20)
 	o.MaxPages = positive(o.MaxPages, 1000)
 	o.CacheBytes = positive(o.CacheBytes, 64<<20)

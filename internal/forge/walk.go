@@ -31,8 +31,8 @@ type lister[T any] struct {
 	// pinned is for lists whose parts follow one another by a token of the service,
 	// so that nothing slips from one to the other while they are read.
 	pinned bool
-	// gone is the code for a list that does not exist. A list of what was just
-	// listed itself is not allowed to have vanished.
+	// gone is the code for a list that does not exist; it is what was asked for
+	// then. What was listed itself a moment ago must not have vanished.
 	gone rutter.Code
 }
 
@@ -92,7 +92,11 @@ func (w *walked[T]) read(ctx context.Context, s *session, first question, l list
 			return s.fail(first.what, rutter.CodeUnavailable, "the list has more than %d pages, the limit", s.opts.MaxPages)
 		}
 		w.asked[key] = true
-		p, err := get(ctx, s, *q, l)
+		gone := l.gone
+		if len(w.parts) > 0 {
+			gone = rutter.CodeUnavailable // a list that begins exists
+		}
+		p, err := get(ctx, s, *q, l, gone)
 		if err != nil {
 			return err
 		}
@@ -109,14 +113,14 @@ func (w *walked[T]) read(ctx context.Context, s *session, first question, l list
 	return nil
 }
 
-func get[T any](ctx context.Context, s *session, q question, l lister[T]) (page[T], error) {
+func get[T any](ctx context.Context, s *session, q question, l lister[T], gone rutter.Code) (page[T], error) {
 	r, err := s.ask(ctx, q)
 	if err != nil {
 		return page[T]{}, err
 	}
 	if r.missing() {
-		if l.gone == rutter.CodeNotFound {
-			return page[T]{}, s.fail(q.what, l.gone, "not found, or the login may not see it: check the name, and the login's access%s", s.said(r.body))
+		if gone == rutter.CodeNotFound {
+			return page[T]{}, s.fail(q.what, gone, "not found, or the login may not see it: check the name, and the login's access%s", s.said(r.body))
 		}
 		return page[T]{}, s.fail(q.what, rutter.CodeUnavailable, "it was listed a moment ago and cannot be read now%s", s.said(r.body))
 	}
@@ -157,7 +161,7 @@ func (w *walked[T]) add(q question, p page[T], l lister[T]) {
 // say that they have not changed.
 func (w *walked[T]) confirm(ctx context.Context, s *session, l lister[T]) error {
 	for _, before := range w.parts[:len(w.parts)-1] {
-		p, err := get(ctx, s, before.question, l)
+		p, err := get(ctx, s, before.question, l, rutter.CodeUnavailable)
 		if err != nil {
 			return err
 		}

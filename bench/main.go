@@ -52,6 +52,7 @@ func mainCode() int {
 type options struct {
 	apps    int
 	render  bool
+	plan    bool
 	phases  []string
 	json    bool
 	keep    bool
@@ -70,14 +71,17 @@ func measure(ctx context.Context, args []string) error {
 	if opts.render {
 		return (&renderBench{options: opts, out: os.Stdout}).run(ctx)
 	}
+	if opts.plan {
+		return (&planBench{options: opts, out: os.Stdout}).run(ctx)
+	}
 	return (&bench{options: opts, out: &printer{w: os.Stdout, json: opts.json, apps: opts.apps}}).run(ctx)
 }
 
 func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.IntVar(&opts.apps, "apps", 0, "applications: of three objects each (default 1000), or with --phases render of two sources each (default 2000)")
-	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render is a bench of its own")
+	fs.IntVar(&opts.apps, "apps", 0, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000)")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render and plan are benches of their own")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
 	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
@@ -88,10 +92,10 @@ func parse(args []string) (options, error) {
 	if fs.NArg() > 0 {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
-	opts.render = *phases == phaseRender
+	opts.render, opts.plan = *phases == phaseRender, *phases == phasePlan
 	if opts.apps == 0 {
 		opts.apps = 1000
-		if opts.render {
+		if opts.render || opts.plan {
 			opts.apps = 2000
 		}
 	}
@@ -102,7 +106,7 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
 	}
 	opts.json = *output == "json"
-	if opts.render {
+	if opts.render || opts.plan {
 		return opts, nil
 	}
 	var err error
@@ -134,7 +138,7 @@ func parsePhases(s string) ([]string, error) {
 		case slices.Contains(phaseNames, p):
 			want = append(want, p)
 		default:
-			return nil, fmt.Errorf("--phases: %q is none of all, sync, render (alone), %s", p, strings.Join(phaseNames, ", "))
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, render or plan (alone), %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
 	return want, nil

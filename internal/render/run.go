@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/record"
@@ -12,6 +13,10 @@ import (
 )
 
 var errTimeout = errors.New("it took too long")
+
+// pluginTimeout is more than the sum of the limits of a plugin's commands, each
+// of which the sandbox ends by itself.
+const pluginTimeout = 5 * time.Minute
 
 // reach is what a render may read.
 func (r *Renderer) reach(req rutter.RenderRequest) record.Options {
@@ -30,7 +35,11 @@ func (r *Renderer) reach(req rutter.RenderRequest) record.Options {
 // run lets the tool render, and keeps the result. It does not end with the
 // first caller's context, because others may wait for the same render.
 func (r *Renderer) run(parent context.Context, j job) (rutter.Manifests, error) {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(parent), r.opts.Timeout, errTimeout)
+	limit := r.opts.Timeout
+	if j.tool == toolPlugin {
+		limit = max(limit, pluginTimeout)
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(parent), limit, errTimeout)
 	defer cancel()
 	if err := r.slots.Acquire(ctx, 1); err != nil {
 		return rutter.Manifests{}, rutter.Errorf(rutter.CodeUnavailable, "render %s: too many renders are waiting: %w", j.path, err)
@@ -51,7 +60,7 @@ func (r *Renderer) run(parent context.Context, j job) (rutter.Manifests, error) 
 	}()
 	select {
 	case <-ctx.Done():
-		err := rutter.Errorf(rutter.CodeInvalid, "render %s with %s: stopped after %s: %w", j.path, j.tool, r.opts.Timeout, context.Cause(ctx))
+		err := rutter.Errorf(rutter.CodeInvalid, "render %s with %s: stopped after %s: %w", j.path, j.tool, limit, context.Cause(ctx))
 		// What the tool read so far is being written still; the revision stands for it.
 		r.failures.put(j.key, failed{inputs: nil, env: j.revision(), keys: r.generation(), until: r.failures.now().Add(timeoutCache), err: err})
 		return rutter.Manifests{}, err

@@ -26,17 +26,6 @@ const (
 
 func (k entryKind) isDir() bool { return k == kindDir || k == kindSubmodule }
 
-// shown is the kind as a reader of the file system can tell it.
-func (k entryKind) shown() byte {
-	switch k {
-	case kindExec:
-		return byte(kindFile)
-	case kindSubmodule:
-		return byte(kindDir)
-	}
-	return byte(k)
-}
-
 func (k entryKind) mode() fs.FileMode {
 	switch k {
 	case kindDir, kindSubmodule:
@@ -112,15 +101,19 @@ func (t *tree) lookup(name string) (entry, bool) {
 	return t.entries[i], true
 }
 
-// listHash is over names and kinds and not over content: a render that listed
-// a folder depends on no more than that.
+// listHash is over names and kinds, where links lead, and not over content: a
+// render that listed a folder depends on no more than that. A plugin sees
+// whether a file may be executed.
 func (t *tree) listHash() string {
 	t.once.Do(func() {
 		h := sha256.New()
 		for _, e := range t.entries {
-			h.Write([]byte{e.kind.shown()})
+			h.Write([]byte{byte(e.kind)})
 			h.Write([]byte(e.name))
 			h.Write([]byte{0})
+			if e.kind == kindLink {
+				h.Write(e.id[:])
+			}
 		}
 		t.hash = hex.EncodeToString(h.Sum(nil)[:20])
 	})

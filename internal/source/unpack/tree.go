@@ -80,18 +80,12 @@ func (d *folder) lookup(name string) (*node, bool) {
 	return &d.entries[i], true
 }
 
-// listHash is over names and kinds and not over content, and equal to that of
-// the same folder in Git.
+// listHash is over names and kinds, where links lead, and not over content.
 func (d *folder) listHash() string {
 	h := sha256.New()
 	for _, n := range d.entries {
-		shown := n.kind
-		if shown == kindExec {
-			shown = kindFile
-		}
-		h.Write([]byte{byte(shown)})
-		h.Write([]byte(n.name))
-		h.Write([]byte{0})
+		h.Write([]byte{byte(n.kind)})
+		h.Write([]byte(n.name + "\x00" + n.target + "\x00"))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:20])
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // maxElements bounds what one set may produce; products grow quickly.
-const maxElements = 50_000
+const maxElements = 200_000
 
 // outcome is the answer of one generator. Without errs it is complete.
 type outcome struct {

@@ -263,7 +263,7 @@ func writeINI(branches sops.TreeBranches, _ map[string]string) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	_, err := file.WriteTo(&out)
-	return out.Bytes(), err //nolint:wrapcheck // the caller replaces it
+	return out.Bytes(), err
 }
 
 // iniSection writes the values of a section; a comment belongs to what stands

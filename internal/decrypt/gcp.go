@@ -57,10 +57,10 @@ func gcpError(set *keySet, err error) error {
 // unwrapAll returns the innermost error that carries a gRPC status, or err.
 func unwrapAll(err error) error {
 	for e := err; e != nil; {
-		if _, ok := e.(interface{ GRPCStatus() *status.Status }); ok { //nolint:errorlint // the loop unwraps
+		if _, ok := e.(interface{ GRPCStatus() *status.Status }); ok {
 			return e
 		}
-		u, ok := e.(interface{ Unwrap() error }) //nolint:errorlint // the loop unwraps
+		u, ok := e.(interface{ Unwrap() error })
 		if !ok {
 			return err
 		}

@@ -27,7 +27,7 @@ func parseVault(token, servers []byte) (*vaultToken, error) {
 	if v.token == "" {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "is empty: put a Vault token here")
 	}
-	for _, s := range strings.Fields(strings.ReplaceAll(string(servers), ",", " ")) {
+	for s := range strings.FieldsSeq(strings.ReplaceAll(string(servers), ",", " ")) {
 		origin, ok := originOf(s)
 		if !ok {
 			return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %q is no address: write it like https://vault.example.com:8200", keyVaultAddress, s)

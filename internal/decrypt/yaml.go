@@ -157,7 +157,7 @@ func (f yamlFile) write(branches sops.TreeBranches, comments map[string]string) 
 		}
 	}
 	err := enc.Close()
-	return out.Bytes(), err //nolint:wrapcheck // the caller replaces it
+	return out.Bytes(), err
 }
 
 // open writes an opened value into its node.

@@ -21,7 +21,7 @@ func MaybeChild() {
 func Isolated() (*isolate.Pool, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // there is nothing to add
+		return nil, err
 	}
 	return isolate.New(isolate.Options{Command: []string{self, isolate.Command}}), nil
 }

@@ -98,5 +98,5 @@ func (r *Renderer) matchPlugin(ctx context.Context, repo *record.FS, j job) (plu
 		return plugin.Definition{}, rutter.Errorf(rutter.CodeInvalid, "plugin: there is no plugin %q: the operator lists plugins in the folder of --plugins", j.source.Plugin.Name)
 	}
 	d, _, err := r.opts.Plugins.Match(ctx, pluginInput(repo, j))
-	return d, err //nolint:wrapcheck // it names the plugin
+	return d, err
 }

@@ -68,7 +68,7 @@ func chartValues(files *record.FS, dir string, c kustomize.Chart) (json.RawMessa
 	}
 	layers, err := c.Values(own)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	merged := map[string]any{}
 	for _, l := range layers {

@@ -26,7 +26,7 @@ func (r *Renderer) reach(req rutter.RenderRequest) record.Options {
 	}
 	if d := r.opts.Decrypter; d != nil {
 		o.Decrypt = func(ctx context.Context, name string, data []byte) ([]byte, bool, error) {
-			return d.Decrypt(ctx, req.Project, name, data) //nolint:wrapcheck // the file system names the file
+			return d.Decrypt(ctx, req.Project, name, data)
 		}
 	}
 	return o

@@ -28,7 +28,7 @@ func landlockVersion() int {
 	if errno != 0 {
 		return 0
 	}
-	return int(v) //nolint:gosec // a small number
+	return int(v)
 }
 
 // handled is all that a version of Landlock can forbid. Each added some.

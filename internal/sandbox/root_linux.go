@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -71,7 +72,7 @@ func (b builder) system() error {
 	}
 	files := systemFiles
 	if b.spec.Network {
-		files = append(files[:len(files):len(files)], networkFiles...)
+		files = append(slices.Clip(files), networkFiles...)
 	}
 	for _, p := range files {
 		if err := b.show(p, false); err != nil {
@@ -168,7 +169,7 @@ func (b builder) workspace() error {
 
 // operators shows what the operator has listed.
 func (b builder) operators() error {
-	for _, p := range append(b.spec.Tools[:len(b.spec.Tools):len(b.spec.Tools)], b.spec.Files...) {
+	for _, p := range append(slices.Clip(b.spec.Tools), b.spec.Files...) {
 		if err := b.show(p, true); err != nil {
 			return err
 		}

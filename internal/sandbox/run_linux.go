@@ -246,7 +246,7 @@ func (r *run) launch(w *Workspace, l level, c Command) error {
 
 // listen passes on what the warden reports.
 func (r *run) listen(status *os.File) {
-	defer status.Close() //nolint:errcheck // it was only read
+	defer status.Close()
 	defer close(r.status)
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		var rep report

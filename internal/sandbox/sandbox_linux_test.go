@@ -119,12 +119,12 @@ func TestWalls(t *testing.T) {
 		if err := os.Mkdir(open, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(open, 0o777); err != nil { //nolint:gosec // that is the test
+		if err := os.Chmod(open, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		tcp := listen(t, "tcp", "127.0.0.1:0")
 		socket := listen(t, "unix", filepath.Join(dir, "socket"))
-		if err := os.Chmod(socket, 0o777); err != nil { //nolint:gosec // that is the test
+		if err := os.Chmod(socket, 0o777); err != nil {
 			t.Fatal(err)
 		}
 		victim := exec.CommandContext(t.Context(), "sleep", "60")
@@ -136,10 +136,10 @@ func TestWalls(t *testing.T) {
 		if err := neighbour.WriteFile("secret", []byte("escaped"), false); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(neighbour.dir, 0o755); err != nil { //nolint:gosec // as if the user were the same
+		if err := os.Chmod(neighbour.dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(filepath.Join(neighbour.dir, treeDir), 0o755); err != nil { //nolint:gosec // likewise
+		if err := os.Chmod(filepath.Join(neighbour.dir, treeDir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		_, port, _ := net.SplitHostPort(tcp)

@@ -63,7 +63,7 @@ func TestLeftovers(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil { //nolint:gosec // that is the test
+	if err := os.Chmod(filepath.Join(foreign, fmt.Sprintf("rutter-sandbox-%d", os.Geteuid())), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := New(Options{TempDir: foreign}); rutter.CodeOf(err) != rutter.CodeUnavailable {

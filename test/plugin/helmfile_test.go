@@ -54,7 +54,7 @@ func build(t *testing.T, root, bin string) {
 	t.Helper()
 	run := func(dir string, args ...string) string {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...) //nolint:gosec // the commands are below
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		cmd.Dir = dir
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()

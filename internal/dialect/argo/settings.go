@@ -30,7 +30,7 @@ func ParseSettings(cm, params *corev1.ConfigMap) (s rutter.RenderSettings, probl
 		p.kustomize(cm.Data)
 		if schemes, ok := cm.Data["helm.valuesFileSchemes"]; ok {
 			p.out.ValuesFileSchemes = []string{}
-			for _, scheme := range strings.Split(schemes, ",") {
+			for scheme := range strings.SplitSeq(schemes, ",") {
 				if scheme = strings.ToLower(strings.TrimSpace(scheme)); scheme != "" {
 					p.out.ValuesFileSchemes = append(p.out.ValuesFileSchemes, scheme)
 				}

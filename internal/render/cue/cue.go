@@ -101,7 +101,7 @@ func inPackage(name string) bool {
 func Render(in Input) ([]rutter.Object, []string, error) {
 	dir, err := record.Clean(in.Path)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // it names the path
+		return nil, nil, err
 	}
 	tags, err := tags(in.Options, in.Env)
 	if err != nil {
@@ -134,7 +134,7 @@ func evaluate(in Input, text []byte) ([]byte, error) {
 	if in.Pool == nil {
 		return Task(in.Repo, text)
 	}
-	return in.Pool.Evaluate(in.Repo.Context(), TaskName, in.Repo, text) //nolint:wrapcheck // the caller says what was rendered
+	return in.Pool.Evaluate(in.Repo.Context(), TaskName, in.Repo, text)
 }
 
 // withheld is an error without its text where a decrypted file was embedded:
@@ -203,7 +203,7 @@ func objects(all []found) ([]rutter.Object, error) {
 			if e, ok := errors.AsType[*rutter.Error](err); ok {
 				e.Message = f.Path + ": " + e.Message
 			}
-			return nil, err //nolint:wrapcheck // it names the place
+			return nil, err
 		}
 		for _, o := range objs {
 			text, err := o.MarshalJSON()

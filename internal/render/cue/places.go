@@ -1,6 +1,8 @@
 package cue
 
 import (
+	"strings"
+
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/token"
@@ -44,12 +46,14 @@ func (p places) decls(decls []ast.Decl, above string, depth int) {
 // of returns the place of a value, cue's where no file names it.
 func (p places) of(v cue.Value) (string, int) {
 	path := ""
+	var pathSb47 strings.Builder
 	for _, s := range v.Path().Selectors() {
 		if s.LabelType() != cue.StringLabel {
 			return place(v.Pos())
 		}
-		path += "\x00" + s.Unquoted()
+		pathSb47.WriteString("\x00" + s.Unquoted())
 	}
+	path += pathSb47.String()
 	if pos, ok := p[path]; ok {
 		return place(pos)
 	}

@@ -86,7 +86,7 @@ func (r *renderer) folder(rel string) error {
 	}
 	for _, e := range entries {
 		if ctx := r.in.Repo.Context(); ctx.Err() != nil {
-			return context.Cause(ctx) //nolint:wrapcheck // the renderer says what took too long
+			return context.Cause(ctx)
 		}
 		name := path.Join(rel, e.Name())
 		switch {
@@ -180,7 +180,7 @@ func (r *renderer) evaluate() error {
 	}
 	results, err := jsonnet.Render(in)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	for i, res := range results {
 		r.objects[r.programs[i].at] = res.Objects

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -120,7 +121,7 @@ func (t *translation) class() error {
 		fmt.Fprintf(&t.out, `\x{%X}`, c)
 		some = true
 	}
-	return fmt.Errorf("a bracket is not closed")
+	return errors.New("a bracket is not closed")
 }
 
 // peek is the character n after the next one, or zero.

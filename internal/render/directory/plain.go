@@ -15,14 +15,14 @@ func (r *renderer) json(file string, data []byte) error {
 	}
 	v, err := manifest.DecodeJSON(data, file)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	if isImageManifest(v) {
 		return nil
 	}
 	objs, err := manifest.Objects(v, rutter.Origin{File: file, Line: 1})
 	if err != nil {
-		return err //nolint:wrapcheck // likewise
+		return err
 	}
 	r.objects = append(r.objects, objs)
 	return nil

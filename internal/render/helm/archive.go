@@ -114,5 +114,5 @@ func (l *limited) Read(p []byte) (int, error) {
 	if l.left -= int64(n); l.left < 0 {
 		return 0, rutter.Errorf(rutter.CodeInvalid, "it unpacks to more than %d times its size", maxArchiveRatio)
 	}
-	return n, err //nolint:wrapcheck // io.EOF must stay itself
+	return n, err
 }

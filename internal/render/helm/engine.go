@@ -87,7 +87,7 @@ func (e *engine) execute(name string, write func(w *meteredWriter) error) (strin
 // include is the template function of that name.
 func (e *engine) include(t *template.Template) func(string, any) (string, error) {
 	return func(name string, dot any) (string, error) {
-		return e.execute(name, func(w *meteredWriter) error { return t.ExecuteTemplate(w, name, dot) }) //nolint:wrapcheck // failure translates it, with its place
+		return e.execute(name, func(w *meteredWriter) error { return t.ExecuteTemplate(w, name, dot) })
 	}
 }
 
@@ -102,7 +102,7 @@ func (e *engine) tpl(parent *template.Template) func(string, any) (string, error
 		if err != nil {
 			return "", err
 		}
-		out, err := e.execute(t.Name(), func(w *meteredWriter) error { return t.Execute(w, dot) }) //nolint:wrapcheck // as above
+		out, err := e.execute(t.Name(), func(w *meteredWriter) error { return t.Execute(w, dot) })
 		return withoutNoValue(out), err
 	}
 }

@@ -2,6 +2,7 @@ package helm
 
 import (
 	"path"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
@@ -43,9 +44,11 @@ func (f *family) place(file *common.File) string {
 // identity names the content of the whole family.
 func (f *family) identity() string {
 	id := f.hash
+	var idSb46 strings.Builder
 	for _, sub := range f.found {
-		id += "+(" + sub.identity() + ")"
+		idSb46.WriteString("+(" + sub.identity() + ")")
 	}
+	id += idSb46.String()
 	return id
 }
 

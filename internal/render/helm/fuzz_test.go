@@ -2,6 +2,7 @@ package helm
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -22,9 +23,7 @@ func dumpChart(t *testing.T, more map[string]string, opts rutter.HelmOptions) In
 		"chart/values.yaml":      "keep: {it: here}\nlist: [{a: 1}, {b: 2}]\n",
 		"chart/templates/x.yaml": "apiVersion: v1\nkind: Custom\nmetadata: {name: x}\nspec: {{ toJson .Values }}\n",
 	}
-	for name, data := range more {
-		files[name] = data
-	}
+	maps.Copy(files, more)
 	snap := rendertest.Snapshot(files)
 	return Input{Repo: record.New(t.Context(), snap, record.Options{}), Path: "chart", Options: opts, AppName: "web", Namespace: "default",
 		KubeVersion: "v1.37.2", Env: buildenv.New(rutter.RenderRequest{Snapshot: snap})}

@@ -176,7 +176,7 @@ func (p *pass) lookup(apiVersion, kind, namespace, name string) (map[string]any,
 	if err == nil {
 		p.looked[key] = obj
 	}
-	return obj, err //nolint:wrapcheck // it names the object
+	return obj, err
 }
 
 // useCapabilities notes that the result depends on the cluster, unless the

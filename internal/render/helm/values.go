@@ -108,7 +108,7 @@ func setParameter(in Input, p rutter.HelmParameter, vals map[string]any) error {
 	if p.ForceString {
 		apply = strvals.ParseIntoString
 	}
-	return apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals) //nolint:wrapcheck // the caller says which parameter it is
+	return apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals)
 }
 
 // problemOfName says why a parameter cannot be set, without its value.

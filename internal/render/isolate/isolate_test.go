@@ -31,7 +31,7 @@ func tasks() map[string]isolate.Task {
 		"panic": func(isolate.Files, []byte) ([]byte, error) { panic("oh") },
 		"exit":  func(isolate.Files, []byte) ([]byte, error) { os.Exit(3); return nil, nil },
 		"loop": func(isolate.Files, []byte) ([]byte, error) {
-			for n := 0; ; n++ { //nolint:staticcheck // that is the point
+			for n := 0; ; n++ {
 			}
 		},
 		"grow": func(isolate.Files, []byte) ([]byte, error) {
@@ -51,7 +51,7 @@ func tasks() map[string]isolate.Task {
 		"recurse": func(isolate.Files, []byte) ([]byte, error) { return fmt.Append(nil, recurse(1)), nil },
 		"long":    func(isolate.Files, []byte) ([]byte, error) { return make([]byte, 3<<20), nil },
 		"print": func(isolate.Files, []byte) ([]byte, error) {
-			fmt.Println("a library that prints") //nolint:forbidigo // it must not hurt
+			fmt.Println("a library that prints")
 			return []byte("ok"), nil
 		},
 		"escape": escape,
@@ -123,7 +123,7 @@ const parentMode = "be-a-parent"
 func parent() {
 	p := isolate.New(isolate.Options{Command: []string{os.Args[0], isolate.Command}})
 	pid, err := p.Evaluate(context.Background(), "pid", repo(), nil)
-	fmt.Println(string(pid), err) //nolint:forbidigo // the test reads it
+	fmt.Println(string(pid), err)
 	_, _ = p.Evaluate(context.Background(), "loop", repo(), nil)
 }
 
@@ -183,7 +183,7 @@ func TestEvaluate(t *testing.T) {
 		reason         string
 	}{
 		{task: "echo", in: "hello", want: "hello"},
-		{task: "look", want: "content f false true true false forbidden", reason: "files and errors cross the border"},
+		{task: "look", want: "content f false true false forbidden", reason: "files and errors cross the border"},
 		{task: "fail", code: rutter.CodeInvalid, want: "a/b.x:7: is wrong", reason: "an error keeps its code and place"},
 		{task: "print", want: "ok", reason: "the conversation has its own channel"},
 		{task: "escape", in: sentinel, want: "", reason: "a child opens nothing"},

@@ -95,7 +95,7 @@ func (f *failure) err() error {
 type absent struct{}
 
 func (absent) Error() string        { return "" }
-func (absent) Is(target error) bool { return target == fs.ErrNotExist } //nolint:errorlint // that is what Is is for
+func (absent) Is(target error) bool { return target == fs.ErrNotExist }
 
 var errTooLong = errors.New("a message is longer than allowed")
 

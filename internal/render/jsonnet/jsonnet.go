@@ -115,7 +115,7 @@ func evaluate(in Input, text []byte) ([]byte, error) {
 	if in.Pool == nil {
 		return Task(in.Repo, text)
 	}
-	return in.Pool.Evaluate(in.Repo.Context(), TaskName, in.Repo, text) //nolint:wrapcheck // Render names the file
+	return in.Pool.Evaluate(in.Repo.Context(), TaskName, in.Repo, text)
 }
 
 // prepare replaces variables and checks the folders that imports are looked for in.
@@ -154,14 +154,14 @@ func variables(field string, in []rutter.JsonnetVar, env *buildenv.Env) ([]rutte
 func objects(output, file string) ([]rutter.Object, error) {
 	v, err := manifest.DecodeJSON([]byte(output), file)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	list, ok := v.([]any)
 	if !ok {
 		if v == nil {
 			return nil, &rutter.Error{Code: rutter.CodeInvalid, File: file, Message: "evaluates to null: an object or an array of objects is wanted"}
 		}
-		return manifest.Objects(v, rutter.Origin{File: file}) //nolint:wrapcheck // it names the file
+		return manifest.Objects(v, rutter.Origin{File: file})
 	}
 	var out []rutter.Object
 	for i, item := range list {
@@ -174,7 +174,7 @@ func objects(output, file string) ([]rutter.Object, error) {
 			if e, ok := errors.AsType[*rutter.Error](err); ok {
 				e.Message = where + ": " + e.Message
 			}
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		}
 		out = append(out, objs...)
 	}

@@ -110,8 +110,8 @@ func syntax(file string, data []byte) error {
 
 // asking is the innermost layer that still asks for an entry, -1 for none.
 func (f *snapshotFS) asking(entry string) int {
-	for i := len(f.layers) - 1; i >= 0; i-- {
-		if slices.Contains(f.layers[i].asks, path.Join(f.layers[i].dir, entry)) {
+	for i, v := range slices.Backward(f.layers) {
+		if slices.Contains(v.asks, path.Join(v.dir, entry)) {
 			return i
 		}
 	}

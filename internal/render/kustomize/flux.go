@@ -3,6 +3,7 @@ package kustomize
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -131,9 +132,7 @@ func over(have, more map[string]string) map[string]string {
 	if have == nil {
 		have = map[string]string{}
 	}
-	for k, v := range more {
-		have[k] = v
-	}
+	maps.Copy(have, more)
 	return have
 }
 

@@ -169,7 +169,7 @@ func TestLists(t *testing.T) {
 		"a list of lists":           {in: nested(3), want: []string{"v1 Pod p"}},
 		"lists without end":         {in: nested(20), err: "lists are nested too deeply"},
 		"an item that is no object": {in: "{apiVersion: v1, kind: List, items: [" + pod + ", text]}", err: "f.yaml:1: items[1]: a Kubernetes object must be a mapping, this is a string (document 1)"},
-		"an item of an item":        {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{kind: Pod}]}]}", err: "items[0]: items[0]: Pod has no apiVersion"},
+		"an item of an item":        {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{kind: Pod}]}]}", err: "items[0]: Pod has no apiVersion"},
 		"a sealed item":             {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: s}, sops: {mac: x}}]}", err: "items[0]: Secret \"s\" is encrypted with SOPS"},
 		"a JSON list":               {in: `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}]}`, want: []string{"v1 Pod p"}},
 	}

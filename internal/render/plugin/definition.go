@@ -86,15 +86,15 @@ func (d Discover) set() bool { return d.FileName != "" || d.Glob != "" || d.Comm
 
 // Announcement describes a parameter to those who set it.
 type Announcement struct {
-	Name           string            `yaml:"name" json:"name"`
-	Title          string            `yaml:"title" json:"title,omitempty"`
-	Tooltip        string            `yaml:"tooltip" json:"tooltip,omitempty"`
-	Required       bool              `yaml:"required" json:"required,omitempty"`
-	ItemType       string            `yaml:"itemType" json:"itemType,omitempty"`
-	CollectionType string            `yaml:"collectionType" json:"collectionType,omitempty"`
-	String         string            `yaml:"string" json:"string,omitempty"`
-	Array          []string          `yaml:"array" json:"array,omitempty"`
-	Map            map[string]string `yaml:"map" json:"map,omitempty"`
+	Name           string            `json:"name"                     yaml:"name"`
+	Title          string            `json:"title,omitempty"          yaml:"title"`
+	Tooltip        string            `json:"tooltip,omitempty"        yaml:"tooltip"`
+	Required       bool              `json:"required,omitempty"       yaml:"required"`
+	ItemType       string            `json:"itemType,omitempty"       yaml:"itemType"`
+	CollectionType string            `json:"collectionType,omitempty" yaml:"collectionType"`
+	String         string            `json:"string,omitempty"         yaml:"string"`
+	Array          []string          `json:"array,omitempty"          yaml:"array"`
+	Map            map[string]string `json:"map,omitempty"            yaml:"map"`
 }
 
 // definitionFile is the form of the file.

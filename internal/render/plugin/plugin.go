@@ -161,7 +161,7 @@ func (u *run) close() {
 
 // command runs one command in the application's folder.
 func (u *run) command(ctx context.Context, c Command) (sandbox.Result, error) {
-	return u.space.Run(ctx, sandbox.Command{ //nolint:wrapcheck // the caller names the plugin
+	return u.space.Run(ctx, sandbox.Command{
 		Args: c.argv(), Dir: u.in.Path, Env: u.env, Network: u.d.Network, Limits: u.r.opts.Limits,
 		Secrets: slices.Collect(maps.Values(u.r.opts.Env[u.d.Name])),
 	})

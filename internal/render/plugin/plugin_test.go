@@ -3,7 +3,7 @@ package plugin_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha1" //nolint:gosec // Git's object ids
+	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -61,7 +61,7 @@ func newCommit(files map[string]string) commit {
 }
 
 func sum(s string) string {
-	h := sha1.Sum([]byte(s)) //nolint:gosec // Git's object ids
+	h := sha1.Sum([]byte(s))
 	return hex.EncodeToString(h[:])
 }
 
@@ -71,13 +71,13 @@ func (c commit) ReadFile(name string) ([]byte, error) {
 	c.mu.Lock()
 	c.reads[name]++
 	c.mu.Unlock()
-	return c.MapFS.ReadFile(name) //nolint:wrapcheck // a snapshot's own error
+	return c.MapFS.ReadFile(name)
 }
 
 func (c commit) Hash(kind rutter.InputKind, name string) (string, error) {
 	info, err := c.Stat(name)
 	if err != nil {
-		return "", nil //nolint:nilerr // there is nothing
+		return "", nil
 	}
 	return sum(fmt.Sprint(kind, name, info.IsDir())), nil
 }
@@ -329,12 +329,12 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(dir)
 	sentinel := filepath.Join(dir, "sentinel")
-	if err := os.WriteFile(sentinel, []byte("apiVersion: v1\nkind: Stolen\nmetadata: {name: x}\n"), 0o644); err != nil { //nolint:gosec // everybody may read it
+	if err := os.WriteFile(sentinel, []byte("apiVersion: v1\nkind: Stolen\nmetadata: {name: x}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // likewise
+	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	d := define(t, "p", initial("ln -s "+sentinel+" manifests.yaml; ln -s "+dir+" d; ln -sfn "+dir+" ../apps")+generate("cat manifests.yaml d/sentinel 2>/dev/null || true"))
@@ -386,14 +386,14 @@ func TestAnnounced(t *testing.T) {
 
 func TestFingerprint(t *testing.T) {
 	tools := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("one"), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("one"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	s, err := sandbox.New(sandbox.Options{Tools: []string{tools}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close() //nolint:errcheck // it is empty
+	defer s.Close()
 	d := define(t, "p", generate("tool"))
 	seen := map[string]string{}
 	add := func(what string, d plugin.Definition, env map[string]map[string]string) {
@@ -407,7 +407,7 @@ func TestFingerprint(t *testing.T) {
 	add("another definition", define(t, "p", generate("tool2")), nil)
 	add("a variable", d, map[string]map[string]string{"p": {"A": "1"}})
 	add("another value", d, map[string]map[string]string{"p": {"A": "2"}})
-	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("three"), 0o755); err != nil { //nolint:gosec // it is a program
+	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("three"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	add("another tool", d, nil)

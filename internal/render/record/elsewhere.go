@@ -27,7 +27,7 @@ func (f *FS) Remote(repo rutter.Repo) (*FS, error) {
 	snap, err := f.log.opts.Fetch(f.log.ctx, repo)
 	if err != nil {
 		f.log.pass()
-		return nil, err //nolint:wrapcheck // it names the repository
+		return nil, err
 	}
 	f.log.add(rutter.Input{Kind: rutter.InputRemote, Path: repo.Key()}, snap.Revision())
 	return &FS{snap: snap, fixed: true, log: f.log}, nil

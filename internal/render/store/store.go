@@ -318,14 +318,14 @@ func (s *Store) write(name string, data []byte) error {
 func (s *Store) writeNew(dir, name string, data []byte) error {
 	if _, ok := s.made.Load(dir); ok {
 		if err := os.WriteFile(name, data, 0o600); !errors.Is(err, fs.ErrNotExist) {
-			return err //nolint:wrapcheck // the caller says what was being written
+			return err
 		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err //nolint:wrapcheck // see above
+		return err
 	}
 	s.made.Store(dir, true)
-	return os.WriteFile(name, data, 0o600) //nolint:wrapcheck // see above
+	return os.WriteFile(name, data, 0o600)
 }
 
 // removed is the error of a removal, where there was something to remove.

@@ -55,7 +55,7 @@ func (r repository) resolve(link string) (remote.Address, error) {
 		return remote.Address{}, rutter.Errorf(rutter.CodeInvalid, "%q cannot be parsed", remote.Conceal(link))
 	}
 	if u.IsAbs() {
-		return remote.ParseWeb(link) //nolint:wrapcheck // the caller says what it is
+		return remote.ParseWeb(link)
 	}
 	base := r.address.URL()
 	base.Path = strings.TrimSuffix(base.Path, "/") + "/"
@@ -64,7 +64,7 @@ func (r repository) resolve(link string) (remote.Address, error) {
 		// A query with which the repository is asked is its way of logging in.
 		full.RawQuery = base.RawQuery
 	}
-	return remote.ParseWeb(full.String()) //nolint:wrapcheck // likewise
+	return remote.ParseWeb(full.String())
 }
 
 // tree returns the unpacked chart at an address.
@@ -76,7 +76,7 @@ func (r repository) tree(ctx context.Context, address remote.Address, want diges
 	if t, ok := r.store.Get(key); ok {
 		return t, nil
 	}
-	return r.flights.Do(ctx, key, age, func(ctx context.Context) (*unpack.Tree, error) { //nolint:wrapcheck // the caller names the chart
+	return r.flights.Do(ctx, key, age, func(ctx context.Context) (*unpack.Tree, error) {
 		if t, ok := r.store.Get(key); ok {
 			return t, nil
 		}
@@ -112,7 +112,7 @@ func (r repository) undigested(ctx context.Context, address remote.Address, age 
 			return archive{key: r.key(address, d), validators: fresh}, nil
 		})
 		if err != nil {
-			return nil, err //nolint:wrapcheck // the caller names the chart
+			return nil, err
 		}
 		if t, ok := r.store.Get(got.key); ok {
 			return t, nil
@@ -133,7 +133,7 @@ func (r repository) download(ctx context.Context, address remote.Address, want d
 		URL: address.URL(), Header: header, Authorization: r.access.BasicAuth(), Bounds: r.bounds(address),
 	})
 	if err != nil {
-		return nil, digest{}, v, err //nolint:wrapcheck // the caller names the chart
+		return nil, digest{}, v, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
@@ -168,7 +168,7 @@ func (r repository) refused(address remote.Address, resp *http.Response) error {
 	if code := rutter.CodeOf(err); r.access.BasicAuth() != "" && !sent && code == rutter.CodeForbidden {
 		return rutter.Errorf(code, "%w; it was not sent, as the address lies outside of what it is registered for: set passCredentials if it may be", err)
 	}
-	return err //nolint:wrapcheck // the caller names the chart
+	return err
 }
 
 // unpack reads an archive to its end and stores what it unfolds to under its

@@ -74,7 +74,7 @@ type repository struct {
 func (r request) fromIndex(ctx context.Context) (rutter.Snapshot, error) {
 	address, err := remote.ParseWeb(r.repo.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	if err := checkName(r.repo.Chart); err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", address, err)
@@ -151,7 +151,7 @@ func (r repository) index(ctx context.Context, age time.Duration) (*index, error
 	answer := r.indexes.Get(key, func() *fresh.Answer[*index] { return &fresh.Answer[*index]{} })
 	idx, err := answer.Ask(ctx, age, r.fetchIndex)
 	r.indexes.Shrink()
-	return idx, err //nolint:wrapcheck // the caller names the repository
+	return idx, err
 }
 
 // fetchIndex asks for the index, or whether it has changed.
@@ -168,7 +168,7 @@ func (r repository) fetchIndex(ctx context.Context, last *index, ok bool) (*inde
 		Authorization: r.access.BasicAuth(), Bounds: []remote.Bound{r.access.Bound()},
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the repository
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {

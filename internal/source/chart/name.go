@@ -32,7 +32,7 @@ func checkChart(t *unpack.Tree) error {
 	data, err := fs.ReadFile(snap, "Chart.yaml")
 	if err != nil {
 		if info, bad := snap.Stat("Chart.yaml"); bad == nil && info.Mode().IsRegular() {
-			return err //nolint:wrapcheck // the snapshot's errors say what
+			return err
 		}
 		return rutter.Errorf(rutter.CodeInvalid, "the archive is no chart: it has no Chart.yaml in its top folder")
 	}

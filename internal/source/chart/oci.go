@@ -14,7 +14,7 @@ import (
 func (r request) fromRegistry(ctx context.Context) (rutter.Snapshot, error) {
 	group, err := remote.ParseRegistry(r.repo.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	// In a registry a chart may lie deeper: each part of its name is one.
 	for part := range strings.SplitSeq(r.repo.Chart, "/") {
@@ -24,11 +24,11 @@ func (r request) fromRegistry(ctx context.Context) (rutter.Snapshot, error) {
 	}
 	address, err := remote.ParseRegistry(group.Join(r.repo.Chart).String())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	a, err := r.registry.Open(r.keys, address, r.repo.Project)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	tag, digest, err := r.find(ctx, a)
 	if err != nil {
@@ -45,24 +45,24 @@ func (r request) find(ctx context.Context, a *registry.Artifact) (tag, digest st
 		tag = registry.TagOf(version)
 		digest, err = a.Digest(ctx, tag, r.age)
 		if err == nil || rutter.CodeOf(err) != rutter.CodeNotFound || i == len(exact)-1 {
-			return tag, digest, err //nolint:wrapcheck // the errors name the artifact
+			return tag, digest, err
 		}
 	}
 	if tag, err = a.Newest(ctx, r.wish, r.age); err != nil {
-		return "", "", err //nolint:wrapcheck // likewise
+		return "", "", err
 	}
 	digest, err = a.Digest(ctx, tag, r.age)
-	return tag, digest, err //nolint:wrapcheck // likewise
+	return tag, digest, err
 }
 
 func pull(ctx context.Context, a *registry.Artifact, digest, version string, age time.Duration) (rutter.Snapshot, error) {
 	tree, err := a.Tree(ctx, digest, age, func(what string, m registry.Manifest) (registry.Wanted, error) {
 		want, err := registry.ChartLayer(what, m)
 		want.Check = checkChart
-		return want, err //nolint:wrapcheck // the errors name the artifact
+		return want, err
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	return tree.Snapshot("chart "+a.Name(), version), nil
 }
@@ -80,7 +80,7 @@ func (r request) fromLink(ctx context.Context, link, version string) (rutter.Sna
 	}
 	a, err := r.registry.Open(r.keys, address, r.repo.Project)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	digest, err := a.Digest(ctx, link[at+1:], r.age)
 	if err != nil {

@@ -101,7 +101,7 @@ func New(opts Options) (*Source, error) {
 	opts = opts.withDefaults()
 	store, err := unpack.OpenStore(unpack.StoreOptions{Dir: opts.Dir, Logger: opts.Logger, Bytes: opts.CacheBytes, Limits: opts.Limits})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the store's errors say what
+		return nil, err
 	}
 	s := &Source{opts: opts, store: store, registry: registry.NewClient(registry.Options{
 		Store: store, LookupTimeout: opts.LookupTimeout, DownloadTimeout: opts.DownloadTimeout, MaxBytes: opts.MaxBytes,
@@ -118,7 +118,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.keys.Load().Close()
-	return s.store.Close() //nolint:wrapcheck // the store's errors say what
+	return s.store.Close()
 }
 
 // SetCredentials replaces all credentials and trust at once. What was learnt

@@ -297,7 +297,7 @@ var errLocked = errors.New("another process is writing to it")
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -311,7 +311,7 @@ func tryLock(path string) (*os.File, error) {
 	}
 	if err != nil {
 		file.Close()
-		return nil, err //nolint:wrapcheck // lock says what for
+		return nil, err
 	}
 	return file, nil
 }

@@ -139,7 +139,7 @@ func (l *lfs) store(p pointer, data []byte) {
 func (r *runner) replaceFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(r.tmp, "lfs-")
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	defer os.Remove(tmp.Name())
 	_, err = tmp.Write(data)
@@ -147,9 +147,9 @@ func (r *runner) replaceFile(path string, data []byte) error {
 		err = closeErr
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
-	return os.Rename(tmp.Name(), path) //nolint:wrapcheck // it names the file
+	return os.Rename(tmp.Name(), path)
 }
 
 // pruneLFS removes content that nobody has read since a moment.
@@ -166,7 +166,7 @@ func pruneLFS(dir string, before time.Time) error {
 	if os.IsNotExist(err) {
 		return nil
 	}
-	return err //nolint:wrapcheck // it names the file
+	return err
 }
 
 // pointedSize is the size of a file of size bytes that may be a pointer.

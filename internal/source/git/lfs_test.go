@@ -182,7 +182,10 @@ func TestLFS(t *testing.T) {
 		{name: "server refuses", answer: status(http.StatusForbidden), code: rutter.CodeForbidden, words: "read access"},
 		{name: "no LFS server", answer: status(http.StatusNotFound), code: rutter.CodeNotFound, words: "404"},
 		{name: "not JSON", answer: func(w http.ResponseWriter, _ map[string]any) bool { fmt.Fprint(w, "<html>"); return true }, code: rutter.CodeUnavailable, words: "did not answer as"},
-		{name: "download fails", content: func(w http.ResponseWriter, _ *http.Request, _ []byte) []byte { w.WriteHeader(502); return nil }, code: rutter.CodeUnavailable, words: "502"},
+		{name: "download fails", content: func(w http.ResponseWriter, _ *http.Request, _ []byte) []byte {
+			w.WriteHeader(http.StatusBadGateway)
+			return nil
+		}, code: rutter.CodeUnavailable, words: "502"},
 	}
 	const content = "crds: from a very large file\n"
 	o := newOrigin(t)

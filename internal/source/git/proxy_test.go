@@ -109,7 +109,7 @@ func (p *proxyServer) join(conn net.Conn, in io.Reader, target, answer string) {
 	p.mu.Lock()
 	p.targets = append(p.targets, target)
 	p.mu.Unlock()
-	out, err := net.Dial("tcp", target) //nolint:noctx // it ends with its connections
+	out, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

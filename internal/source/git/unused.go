@@ -97,14 +97,14 @@ func (f *Fetcher) sweepMirror(dir string, m *mirror, before time.Time) error {
 	}
 	lock, err := os.OpenFile(dir+"."+lockFile, os.O_RDWR, 0o600)
 	if err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	defer lock.Close()
 	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
 		return nil // another process is writing to it
 	}
 	if info, err := lock.Stat(); err != nil || !info.ModTime().Before(before) {
-		return nil //nolint:nilerr // somebody else has used or removed it
+		return nil
 	}
 	if m != nil {
 		m.reset()

@@ -76,7 +76,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.keys.Load().Close()
-	return s.store.Close() //nolint:wrapcheck // the store's errors say what
+	return s.store.Close()
 }
 
 // SetCredentials replaces all credentials and trust at once. What was learnt
@@ -94,14 +94,14 @@ func (s *Source) Stats() Stats {
 func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
 	address, err := remote.ParseRegistry(repo.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	if s.closed.Load() {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "%s: the OCI sources are closed", address)
 	}
 	artifact, err := s.client.Open(s.keys.Load(), address, repo.Project)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	age := time.Duration(opts.MaxAge)
 	digest, err := resolve(ctx, artifact, strings.TrimSpace(repo.Revision), age)
@@ -110,7 +110,7 @@ func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	}
 	tree, err := artifact.Tree(ctx, digest, age, registry.AnyLayer)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the artifact
+		return nil, err
 	}
 	return tree.Snapshot(address.String(), digest), nil
 }
@@ -133,17 +133,17 @@ func resolve(ctx context.Context, a *registry.Artifact, revision string, age tim
 		}
 		digest, err := a.Digest(ctx, tag, age)
 		if bad != nil || len(wish.Exact()) > 0 || rutter.CodeOf(err) != rutter.CodeNotFound {
-			return digest, err //nolint:wrapcheck // the errors name the artifact
+			return digest, err
 		}
 	}
 	newest, err := a.Newest(ctx, wish, age)
 	if err == nil {
-		return a.Digest(ctx, newest, age) //nolint:wrapcheck // likewise
+		return a.Digest(ctx, newest, age)
 	}
 	if rutter.CodeOf(err) == rutter.CodeNotFound && registry.IsTag(tag) {
 		if digest, literal := a.Digest(ctx, tag, age); literal == nil {
 			return digest, nil
 		}
 	}
-	return "", err //nolint:wrapcheck // likewise
+	return "", err
 }

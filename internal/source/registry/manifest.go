@@ -153,7 +153,7 @@ func (r *Repository) fetch(ctx context.Context, ref, what string) ([]byte, strin
 	defer discard(resp)
 	data, err := io.ReadAll(remote.Body(what+": its manifest", r.access, resp, maxManifest))
 	if err != nil {
-		return nil, "", err //nolint:wrapcheck // Body's errors say what
+		return nil, "", err
 	}
 	sum := sha256.Sum256(data)
 	return data, "sha256:" + hex.EncodeToString(sum[:]), nil

@@ -251,7 +251,7 @@ func (r *Repository) tagPage(ctx context.Context, u *url.URL, what string) ([]st
 	}
 	data, err := io.ReadAll(remote.Body(what, r.access, resp, maxTagPage))
 	if err != nil {
-		return nil, "", err //nolint:wrapcheck // Body's errors say what
+		return nil, "", err
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return nil, "", rutter.Errorf(rutter.CodeUnavailable, "%s: the registry's answer cannot be read", what)

@@ -17,8 +17,7 @@ import (
 // explain turns a request that got no answer into the user's error.
 func explain(a Access, u *url.URL, err error) error {
 	host := u.Host
-	var coded *rutter.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*rutter.Error](err); ok {
 		return coded
 	}
 	var dns *net.DNSError
@@ -131,5 +130,5 @@ func (b *body) Read(p []byte) (int, error) {
 		return n, b.err
 	}
 	b.err = err
-	return n, err //nolint:wrapcheck // io.EOF
+	return n, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -38,9 +39,7 @@ func (k *Keyring) Do(ctx context.Context, a Access, r Request) (*http.Response, 
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "URL %q cannot be requested", Conceal(r.URL.Redacted()))
 	}
-	for name, values := range r.Header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, r.Header)
 	req.Header.Set("User-Agent", "rutter")
 	client := &http.Client{Transport: &hop{keys: k, access: a, request: r}, CheckRedirect: checkRedirect}
 	resp, err := client.Do(req)

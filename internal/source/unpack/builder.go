@@ -94,7 +94,7 @@ func (b *Builder) File(raw string, executable bool, size int64, content io.Reade
 	b.offset += n
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // the caller knows whether it is the archive's or the disk's
+		return err
 	case n != size:
 		return rutter.Errorf(rutter.CodeInvalid, "the archive ends within the file %q", name)
 	}

@@ -53,14 +53,14 @@ func sumOf(key string, offset int64, table []byte) [sha256.Size]byte {
 func readTable(f *os.File, key string) ([]record, error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the store says what it was doing
+		return nil, err
 	}
 	if info.Size() < int64(endSize) {
 		return nil, errDamaged
 	}
 	end := make([]byte, endSize)
 	if _, err := f.ReadAt(end, info.Size()-int64(endSize)); err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	offset := int64(binary.BigEndian.Uint64(end[len(magic):]))
 	size := info.Size() - int64(endSize) - offset
@@ -69,7 +69,7 @@ func readTable(f *os.File, key string) ([]record, error) {
 	}
 	table := make([]byte, size)
 	if _, err := io.ReadFull(io.NewSectionReader(f, offset, size), table); err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	if sumOf(key, offset, table) != [sha256.Size]byte(end[len(magic)+8:]) {
 		return nil, errDamaged

@@ -159,7 +159,7 @@ func (s *Store) Get(key string) (*Tree, bool) {
 func (s *Store) load(name, key string) (*Tree, error) {
 	f, err := s.root.Open(name + suffix)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it was doing
+		return nil, err
 	}
 	records, err := readTable(f, key)
 	if err != nil {
@@ -214,7 +214,7 @@ func (s *Store) write(f *os.File, build func(*Builder) (string, error)) (t *Tree
 		return nil, "", 0, err
 	}
 	if size, err = f.Seek(0, io.SeekEnd); err != nil {
-		return nil, "", 0, err //nolint:wrapcheck // the caller says what it was doing
+		return nil, "", 0, err
 	}
 	name = nameOf(key)
 	return treeOf(f, b.records, func() { s.drop(name) }), name, size, nil

@@ -60,8 +60,7 @@ func Tar(b *Builder, r io.Reader, strip bool) error {
 
 // damaged says that an archive cannot be read, unless there is a better reason.
 func damaged(err error) error {
-	var coded *rutter.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*rutter.Error](err); ok {
 		return coded
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
@@ -157,7 +156,7 @@ type counter struct {
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
-	return n, err //nolint:wrapcheck // a reader's errors are its callers'
+	return n, err
 }
 
 // unfolded is what comes out of an archive, held to its limits.
@@ -178,5 +177,5 @@ func (u *unfolded) Read(p []byte) (int, error) {
 	case u.n > u.limits.RatioFrom && u.n/u.limits.Ratio > u.in.n:
 		return 0, rutter.Errorf(rutter.CodeInvalid, "the archive unfolds to more than %d times its size", u.limits.Ratio)
 	}
-	return n, err //nolint:wrapcheck // a reader's errors are its callers'
+	return n, err
 }

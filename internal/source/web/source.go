@@ -83,7 +83,7 @@ func New(opts Options) (*Source, error) {
 		Dir: opts.Dir, Logger: opts.Logger, Bytes: opts.CacheBytes, Limits: unpack.Limits{EntryBytes: opts.MaxBytes, TotalBytes: opts.MaxBytes},
 	})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the store's errors say what
+		return nil, err
 	}
 	s := &Source{opts: opts, store: store}
 	s.files.Most = 4096
@@ -97,7 +97,7 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.keys.Load().Close()
-	return s.store.Close() //nolint:wrapcheck // the store's errors say what
+	return s.store.Close()
 }
 
 // SetCredentials replaces all credentials and trust at once. What was learnt
@@ -116,7 +116,7 @@ func (s *Source) Stats() Stats {
 func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
 	address, err := remote.ParseWeb(repo.URL)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the errors name the URL
+		return nil, err
 	}
 	name := path.Base(address.Path)
 	if address.Path == "" || name == "." {
@@ -184,7 +184,7 @@ func (f fetch) ask(ctx context.Context, access remote.Access, last file, ok bool
 		URL: f.address.URL(), Header: header, Authorization: access.BasicAuth(), Bounds: []remote.Bound{access.Bound()},
 	})
 	if err != nil {
-		return file{}, err //nolint:wrapcheck // the caller names the file
+		return file{}, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	switch {
@@ -195,7 +195,7 @@ func (f fetch) ask(ctx context.Context, access remote.Access, last file, ok bool
 	}
 	data, err := io.ReadAll(remote.Body("the file", access, resp, f.opts.MaxBytes))
 	if err != nil {
-		return file{}, err //nolint:wrapcheck // Body's errors say what
+		return file{}, err
 	}
 	f.downloads.Add(1)
 	return f.keep(access, data, remote.ValidatorsOf(resp))
@@ -212,5 +212,5 @@ func (f fetch) keep(access remote.Access, data []byte, v remote.Validators) (fil
 	_, err := f.store.Put(func(b *unpack.Builder) (string, error) {
 		return got.key, b.File(f.name, false, int64(len(data)), bytes.NewReader(data))
 	}, nil)
-	return got, err //nolint:wrapcheck // the store's errors say what
+	return got, err
 }

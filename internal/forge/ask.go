@@ -3,6 +3,7 @@ package forge
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net/http"
@@ -79,9 +80,8 @@ func (s *session) try(ctx context.Context, q question) (r *reply, again bool, er
 	s.requests.Add(1)
 	resp, err := s.http.Do(req)
 	if err != nil {
-		var coded *rutter.Error
-		again := !errors.As(err, &coded)
-		return nil, again, s.unanswered(err)
+		err := s.unanswered(err)
+		return nil, rutter.CodeOf(err) == rutter.CodeUnavailable && !errors.Is(err, errUntrusted), err
 	}
 	defer resp.Body.Close()
 	if q.statusOnly && resp.StatusCode == http.StatusOK && strings.Contains(resp.Header.Get("Content-Type"), "json") {
@@ -235,6 +235,9 @@ func (s *session) forgetApp() {
 	}
 }
 
+// errUntrusted does not pass by itself.
+var errUntrusted = errors.New("its certificate is not trusted")
+
 // unanswered is a request without an answer. Its address is left out: a query
 // string is no business of who reads the error.
 func (s *session) unanswered(err error) error {
@@ -245,6 +248,10 @@ func (s *session) unanswered(err error) error {
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
+	}
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return rutter.Errorf(rutter.CodeUnavailable, "%w (%s): name a ConfigMap with the authority's certificate in caRef", errUntrusted, cut(printable(cert.Err.Error())))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return rutter.Errorf(rutter.CodeUnavailable, "the answer is cut off")

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -79,7 +80,10 @@ func serve(t *testing.T, protocol http.Handler) *service {
 	s := &service{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		protocol.ServeHTTP(rec, r)
+		r.Body = io.NopCloser(bytes.NewReader(body))
 		s.mu.Lock()
 		s.seen = append(s.seen, r)
 		tamper, noETags := s.tamper, s.noETags
@@ -154,6 +158,13 @@ func slice(n, start, most int, element func(int) any) []any {
 	return out
 }
 
+func schemeOf(r *http.Request) string {
+	if r.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
 // pages answers with a numbered page and the Link header for the others.
 func pages(w http.ResponseWriter, r *http.Request, sizeKey string, n int, element func(int) any) {
 	size, page := intOf(r, sizeKey, 30), intOf(r, "page", 1)
@@ -161,7 +172,7 @@ func pages(w http.ResponseWriter, r *http.Request, sizeKey string, n int, elemen
 	to := func(page int, rel string) string {
 		q := r.URL.Query()
 		q.Set("page", strconv.Itoa(page))
-		return fmt.Sprintf(`<http://%s%s?%s>; rel="%s"`, r.Host, r.URL.EscapedPath(), q.Encode(), rel)
+		return fmt.Sprintf(`<%s://%s%s?%s>; rel="%s"`, schemeOf(r), r.Host, r.URL.EscapedPath(), q.Encode(), rel)
 	}
 	var links []string
 	if page > 1 {

@@ -201,7 +201,7 @@ func (p *planner) compare(ctx context.Context) (preview.Plan, error) {
 		sides[i] = p.show(s)
 	}
 	result := preview.Compare(sides[0], sides[1])
-	result.Notes = append(append(p.notes, p.unchecked()...), p.sources.elsewhere()...)
+	result.Notes = append(append(append(result.Notes, p.notes...), p.unchecked()...), p.sources.elsewhere()...)
 	return result, nil
 }
 

@@ -269,7 +269,12 @@ func (s *planSide) has(project string) bool { return s.projects[project] != nil 
 // show is a side as it is compared.
 func (p *planner) show(s *planSide) preview.Side {
 	out := preview.Side{Name: s.name, Revision: s.snap.Revision(), Problems: s.problems}
-	for _, ps := range s.sets {
+	for _, name := range slices.Sorted(maps.Keys(s.projects)) {
+		project := s.projects[name]
+		out.Projects = append(out.Projects, preview.Project{Name: name, Declaration: plainJSON(map[string]any{"spec": project.Spec, "metadata": metadata(project)})})
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.sets)) {
+		ps := s.sets[name]
 		set := preview.Set{Name: ps.name, File: ps.from.file, Size: ps.size, Declaration: plainJSON(map[string]any{"spec": ps.set.Spec, "metadata": metadata(ps.set)})}
 		if len(ps.waits) > 0 {
 			set.Held = &preview.Held{Set: ps.name, Applications: ps.waits, Reason: ps.why}

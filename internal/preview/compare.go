@@ -12,6 +12,7 @@ import (
 func Compare(base, head Side) Plan {
 	c := &comparison{base: index(base), head: index(head), plan: Plan{Schema: Schema,
 		Base: Revision{base.Name, base.Revision}, Head: Revision{head.Name, head.Revision}}}
+	c.projects(base.Projects, head.Projects)
 	c.sets(base.Sets, head.Sets)
 	c.units()
 	c.handOver()
@@ -48,6 +49,27 @@ func index(s Side) side {
 	}
 	slices.SortFunc(out.units, func(a, b *Unit) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+func (c *comparison) projects(base, head []Project) {
+	before := map[string]Project{}
+	for _, p := range base {
+		before[p.Name] = p
+	}
+	for _, p := range head {
+		old, had := before[p.Name]
+		delete(before, p.Name)
+		change := ProjectChange{Verb: Add, Name: p.Name, File: p.File, declared: hashOf(p.Declaration)}
+		if had {
+			change.Verb, change.Fields = Change, fieldsOf(old.Declaration, p.Declaration)
+		}
+		if !had || len(change.Fields) > 0 {
+			c.plan.Projects = append(c.plan.Projects, change)
+		}
+	}
+	for _, p := range before {
+		c.plan.Projects = append(c.plan.Projects, ProjectChange{Verb: Delete, Name: p.Name, File: p.File})
+	}
 }
 
 func (c *comparison) sets(base, head []Set) {
@@ -209,8 +231,14 @@ func (c *comparison) conclude() {
 	slices.SortFunc(p.Sets, func(a, b SetChange) int {
 		return cmp.Or(cmp.Compare(rank(a.Verb), rank(b.Verb)), cmp.Compare(a.Name, b.Name))
 	})
+	slices.SortFunc(p.Projects, func(a, b ProjectChange) int {
+		return cmp.Or(cmp.Compare(rank(a.Verb), rank(b.Verb)), cmp.Compare(a.Name, b.Name))
+	})
 	for _, s := range p.Sets {
 		p.Summary.Sets.count(s.Verb)
+	}
+	for _, s := range p.Projects {
+		p.Summary.Projects.count(s.Verb)
 	}
 	p.Risks = append(objectRisks(p.Objects), c.unitRisks()...)
 	slices.SortStableFunc(p.Problems, func(a, b Problem) int {
@@ -228,6 +256,21 @@ func (c *comparison) conclude() {
 		}
 	}
 	p.Digest = digest(*p)
+	p.lists()
+}
+
+// lists makes lists without members such as JSON has them: empty, not absent.
+func (p *Plan) lists() {
+	p.Risks, p.Held, p.Refused, p.Problems = orNone(p.Risks), orNone(p.Held), orNone(p.Refused), orNone(p.Problems)
+	p.Projects, p.Sets, p.Applications, p.Objects = orNone(p.Projects), orNone(p.Sets), orNone(p.Applications), orNone(p.Objects)
+	p.Groups, p.Notes = orNone(p.Groups), orNone(p.Notes)
+}
+
+func orNone[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 // rank puts what is lost before what is won.

@@ -36,6 +36,9 @@ func digest(p Plan) string {
 	for _, s := range p.Sets {
 		units = append(units, declared{Verb: s.Verb, Set: s.Name, Hash: s.declared})
 	}
+	for _, s := range p.Projects {
+		units = append(units, declared{Verb: s.Verb, From: "project", Name: s.Name, Hash: s.declared})
+	}
 	held := slices.Clone(p.Held)
 	slices.SortFunc(held, func(a, b Held) int { return cmp.Compare(a.Set, b.Set) })
 	for i := range held {

@@ -24,10 +24,10 @@ func HTML(p Plan) (string, error) {
 		return "", fmt.Errorf("read the page's template: %w", err)
 	}
 	var sections []htmlSection
-	if len(p.Sets) > 0 {
-		s := htmlSection{Title: "Sets", Class: "change"}
-		for _, c := range p.Sets {
-			s.Groups = append(s.Groups, htmlGroup{Sign: c.Verb.sign(), Head: c.sentence(), Fields: c.Fields})
+	if all := p.declarations(); len(all) > 0 {
+		s := htmlSection{Title: "Projects and sets", Class: "change"}
+		for _, d := range all {
+			s.Groups = append(s.Groups, htmlGroup{Sign: d.verb.sign(), Head: d.sentence, Fields: d.fields})
 		}
 		sections = append(sections, s)
 	}
@@ -46,7 +46,7 @@ func HTML(p Plan) (string, error) {
 		"Rows": []struct {
 			Name string
 			C    Counts
-		}{{"sets", p.Summary.Sets}, {"applications", p.Summary.Applications}, {"objects", p.Summary.Objects}}})
+		}{{"projects", p.Summary.Projects}, {"sets", p.Summary.Sets}, {"applications", p.Summary.Applications}, {"objects", p.Summary.Objects}}})
 	if err != nil {
 		return "", fmt.Errorf("write the page: %w", err)
 	}

@@ -54,12 +54,11 @@ func (m *markdown) plan(p Plan) {
 		m.summary(p.Summary)
 	}
 	m.warnings(p)
-	if len(p.Sets) > 0 {
-		m.section("Sets", len(p.Sets), false, func(i int) {
-			m.line("- %s", code(p.Sets[i].sentence()))
-			m.fields(p.Sets[i].Fields)
-		})
-	}
+	all := p.declarations()
+	m.section("Projects and sets", len(all), false, func(i int) {
+		m.line("- `%s` %s", all[i].verb.sign(), code(all[i].sentence))
+		m.fields(all[i].fields)
+	})
 	for _, v := range verbs() {
 		groups := p.ofVerb(v)
 		m.section(v.title(), len(groups), v == Delete, func(i int) { m.group(groups[i]) })
@@ -77,7 +76,10 @@ func (m *markdown) summary(s Summary) {
 	for _, row := range []struct {
 		name string
 		c    Counts
-	}{{"sets", s.Sets}, {"applications", s.Applications}, {"objects", s.Objects}} {
+	}{{"projects", s.Projects}, {"sets", s.Sets}, {"applications", s.Applications}, {"objects", s.Objects}} {
+		if row.c.total() == 0 {
+			continue
+		}
 		deleted := fmt.Sprint(row.c.Delete)
 		if row.c.Delete > 0 {
 			deleted = "**" + deleted + "**"

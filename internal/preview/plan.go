@@ -35,13 +35,15 @@ type Plan struct {
 	Digest  string  `json:"digest"`
 	Summary Summary `json:"summary"`
 
-	Risks        []Risk         `json:"risks"`
-	Held         []Held         `json:"held"`
-	Refused      []Refusal      `json:"refused"`
-	Problems     []Problem      `json:"problems"`
-	Sets         []SetChange    `json:"sets"`
-	Applications []UnitChange   `json:"applications"`
-	Objects      []ObjectChange `json:"objects"`
+	Risks    []Risk    `json:"risks"`
+	Held     []Held    `json:"held"`
+	Refused  []Refusal `json:"refused"`
+	Problems []Problem `json:"problems"`
+	// Projects change what is allowed; what that refuses is in Refused.
+	Projects     []ProjectChange `json:"projects"`
+	Sets         []SetChange     `json:"sets"`
+	Applications []UnitChange    `json:"applications"`
+	Objects      []ObjectChange  `json:"objects"`
 	// Groups fold equal changes of Applications and of objects.
 	Groups []Group `json:"groups"`
 	// Notes are what this preview could not take into account.
@@ -82,6 +84,7 @@ func (c Counts) total() int { return c.Delete + c.Leave + c.Move + c.Change + c.
 
 // Summary is the plan in numbers.
 type Summary struct {
+	Projects     Counts `json:"projects"`
 	Sets         Counts `json:"sets"`
 	Applications Counts `json:"applications"`
 	Objects      Counts `json:"objects"`
@@ -94,6 +97,16 @@ type Summary struct {
 	Refused int `json:"refused"`
 	// Errors are the problems that the change brings.
 	Errors int `json:"errors"`
+}
+
+// ProjectChange is what becomes of a project.
+type ProjectChange struct {
+	Verb   Verb    `json:"change"`
+	Name   string  `json:"name"`
+	File   string  `json:"file,omitempty"`
+	Fields []Field `json:"fields,omitempty"`
+
+	declared string // what the digest is made of
 }
 
 // SetChange is what becomes of a set.
@@ -228,7 +241,7 @@ const ofUnits = "Application"
 
 // Empty reports whether nothing would happen.
 func (p Plan) Empty() bool {
-	return len(p.Sets) == 0 && len(p.Applications) == 0 && len(p.Objects) == 0
+	return len(p.Projects) == 0 && len(p.Sets) == 0 && len(p.Applications) == 0 && len(p.Objects) == 0
 }
 
 // Blocked reports whether something would be held back or refused.

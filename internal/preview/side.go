@@ -11,9 +11,18 @@ type Side struct {
 	// Name is how the user named it, such as origin/main; Revision is its commit.
 	Name     string
 	Revision string
+	Projects []Project
 	Sets     []Set
 	Units    []Unit
 	Problems []Problem
+}
+
+// Project is a declaration of what units may do.
+type Project struct {
+	Name string
+	File string
+	// Declaration is compared field by field; it is plain JSON.
+	Declaration any
 }
 
 // Set is a declaration that generates units.

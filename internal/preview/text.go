@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // TextOptions bound a text. Zero values mean the defaults.
@@ -29,11 +30,11 @@ func Text(p Plan, o TextOptions) string {
 	t.line("sets: %s; applications: %s (of %d); objects: %s%s", p.Summary.Sets.words(), p.Summary.Applications.words(), p.Summary.Total,
 		p.Summary.Objects.words(), clustersOf(p))
 	t.warnings(p)
-	if len(p.Sets) > 0 {
-		t.head("Sets")
-		for _, s := range bounded(t, p.Sets) {
-			t.line("  %s %s", s.Verb.sign(), s.sentence())
-			t.fields(s.Fields)
+	if all := p.declarations(); len(all) > 0 {
+		t.head("Projects and sets")
+		for _, d := range bounded(t, all) {
+			t.line("  %s %s", d.verb.sign(), d.sentence)
+			t.fields(d.fields)
 		}
 	}
 	for _, v := range verbs() {
@@ -152,7 +153,14 @@ func (t *texter) fields(fields []Field) {
 			t.line("      and %s more", plural(len(fields)-i, "field"))
 			return
 		}
-		t.line("      %s  %s", f.Path, f.change())
+		line := "      " + f.Path + "  " + f.change()
+		if f.Old == "" || f.New == "" || utf8.RuneCountInString(line) <= t.o.Width {
+			t.line("%s", line)
+			continue
+		}
+		t.line("      %s", f.Path)
+		t.line("        - %s", f.Old)
+		t.line("        + %s", f.New)
 	}
 }
 

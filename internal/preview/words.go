@@ -139,6 +139,36 @@ func (s SetChange) sentence() string {
 	return fmt.Sprintf("set %s changes, from %d to %s", s.Name, s.Before, plural(s.After, "application"))
 }
 
+func (p ProjectChange) sentence() string {
+	switch p.Verb {
+	case Delete:
+		return "project " + p.Name + " goes"
+	case Add:
+		return "project " + p.Name + " comes"
+	case Leave, Move, Change:
+	}
+	return "project " + p.Name + " changes"
+}
+
+// declaration is what becomes of a project or a set.
+type declaration struct {
+	verb     Verb
+	sentence string
+	fields   []Field
+}
+
+// declarations are the projects and the sets that change.
+func (p Plan) declarations() []declaration {
+	var out []declaration
+	for _, c := range p.Projects {
+		out = append(out, declaration{c.Verb, c.sentence(), c.Fields})
+	}
+	for _, c := range p.Sets {
+		out = append(out, declaration{c.Verb, c.sentence(), c.Fields})
+	}
+	return out
+}
+
 // sides names what is compared.
 func (p Plan) sides() string { return p.Base.text() + " → " + p.Head.text() }
 

@@ -159,7 +159,7 @@ func (c *comparison) lost(m *move, other *Unit) {
 	x.Before, x.before = m.object.Unstructured, fingerprint(m.unit, m.object, compare.Hash(m.object.Unstructured))
 	switch {
 	case m.object.Hook:
-		return // a hook that is not declared any more is not run any more
+		x.Verb, x.Reason = Leave, "it is not run any more"
 	case other != nil:
 		x.Verb, x.Reason = Leave, other.Name+" declares it too"
 	case m.stays != "":

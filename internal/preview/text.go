@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -73,9 +74,10 @@ func (t *texter) line(format string, args ...any) {
 	t.b.WriteString(strings.TrimRight(s, " ") + "\n")
 }
 
-// printable takes out what would steer a terminal.
+// printable takes out what would steer a terminal, or make a line read otherwise
+// than it is.
 func printable(r rune) rune {
-	if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+	if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 		return -1
 	}
 	return r

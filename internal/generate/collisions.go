@@ -57,6 +57,7 @@ func (ev *evaluator) combine(a, b paramSet) paramSet {
 		out.params, out.err = fill(a.params, b.params), b.err
 		return out
 	case ev.precedence == lastPrecedence:
+		out.origins = joinSlices(b.origins, a.origins)
 		out.params = fill(b.params, a.params)
 		return out
 	case ev.precedence == firstPrecedence:

@@ -314,3 +314,61 @@ func TestIgnoredFieldsByJQ(t *testing.T) {
 		})
 	}
 }
+
+// TestSetsThatAreRenamed: an Application of a set that is gone, or that lets it
+// go, belongs to the set that generates it now. Nothing is deleted on the way.
+func TestSetsThatAreRenamed(t *testing.T) {
+	f := fleet()
+	named := func(set string, elements ...string) *v1alpha1.ApplicationSet {
+		return setOf(t, withTemplate(listOf(elements...), "{{name}}", "x", "metadata: {name: "+set+"}"))
+	}
+	before, after := named("old", "a", "b"), named("new", "a", "b")
+	apps := liveOf(generate.Reconcile(before, generate.Generate(before, f), nil, generate.Policy{}))
+	reconcile := func(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy generate.Policy) []generate.Change {
+		return generate.Reconcile(set, generate.Generate(set, f), live, policy)
+	}
+	for name, tc := range map[string]struct {
+		changes []generate.Change
+		want    []string
+	}{
+		"the old one is there":      {reconcile(after, apps, generate.Policy{Sets: []string{"new", "old"}}), []string{"a refuse!", "b refuse!"}},
+		"nobody knows":              {reconcile(after, apps, generate.Policy{}), []string{"a refuse!", "b refuse!"}},
+		"the old one is gone":       {reconcile(after, apps, generate.Policy{Sets: []string{"new"}}), []string{"a update", "b update"}},
+		"the old one is deleted":    {generate.Teardown(before, apps, generate.Policy{Elsewhere: map[string]string{"a": "new"}}), []string{"a update", "b delete"}},
+		"the old one has less":      {reconcile(named("old", "b"), apps, generate.Policy{Elsewhere: map[string]string{"a": "new"}}), []string{"a update", "b keep"}},
+		"the old one wants it too":  {reconcile(before, apps, generate.Policy{Elsewhere: map[string]string{"a": "new"}}), []string{"a keep", "b keep"}},
+		"the old one falls to none": {reconcile(named("old"), apps, generate.Policy{Elsewhere: map[string]string{"a": "new", "b": "new"}}), []string{"a update", "b update"}},
+	} {
+		if diff := cmp.Diff(tc.want, verbs(tc.changes)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		for _, c := range tc.changes {
+			if c.Verb != generate.Update {
+				continue
+			}
+			owner := ""
+			for _, o := range c.Application.OwnerReferences {
+				owner += o.Name
+			}
+			if owner != "" && owner != "new" {
+				t.Errorf("%s: %s still belongs to %q", name, c.Name, owner)
+			}
+		}
+	}
+	if apps[0].OwnerReferences[0].Name != "old" {
+		t.Error("what is live is not written to")
+	}
+	// What the old set let go, the new one adopts.
+	freed := liveOf(generate.Teardown(before, apps, generate.Policy{Elsewhere: map[string]string{"a": "new", "b": "new"}}))
+	if diff := cmp.Diff([]string{"a update", "b update"}, verbs(reconcile(after, freed, generate.Policy{}))); diff != "" {
+		t.Error(diff)
+	}
+	moved := generate.Teardown(before, append(apps, func() *v1alpha1.Application {
+		other := apps[0].DeepCopy()
+		other.Name, other.OwnerReferences[0].Name = "a2", "new"
+		return other
+	}()), generate.Policy{HandOver: true})
+	if diff := cmp.Diff([]string{"a release~", "b release~"}, verbs(moved)); diff != "" {
+		t.Errorf("what has its objects elsewhere leaves them there:\n%s", diff)
+	}
+}

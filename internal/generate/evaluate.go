@@ -42,6 +42,8 @@ type evaluator struct {
 	// memory is what is known after this evaluation.
 	memory     Memory
 	precedence precedence
+	// segments keeps * within a path segment in files patterns.
+	segments bool
 	// typed keeps the types of values in places that hold anything.
 	typed    bool
 	warnings []string
@@ -61,8 +63,12 @@ func newEvaluator(set *v1alpha1.ApplicationSet, facts Facts, opts Options, nodes
 	if err != nil {
 		return nil, err
 	}
+	segments, err := segmentsOf(set, opts)
+	if err != nil {
+		return nil, err
+	}
 	ev := &evaluator{
-		typed: typed, set: set, facts: facts, opts: opts, goTemplate: set.Spec.GoTemplate, precedence: declared,
+		typed: typed, segments: segments, set: set, facts: facts, opts: opts, goTemplate: set.Spec.GoTemplate, precedence: declared,
 		answers: map[string]outcome{}, complete: map[string]outcome{}, questions: map[string]*question{}, warned: map[string]bool{},
 		memory: Memory{answers: map[string][]map[string]any{}},
 	}

@@ -99,8 +99,8 @@ func TestRepositoriesAndPullRequests(t *testing.T) {
 		"Go template": {reason: "the same keys", set: goTemplated(withTemplate(scm("values: {id: '{{.repository}}!'}"), "{{.repository}}-{{.branchNormalized}}", "{{.values.id}}{{.short_sha_7}}")),
 			want: []string{"api-main api!0123456", "web-main web!ff", "web-release-1.0 web!abababa"}},
 		"repository filters": {reason: "items are alternatives", set: withTemplate(scm("filters: [{repositoryMatch: ^api}, {labelMatch: team-}]"), name, "x"), want: []string{"api-main x", "web-release-1.0 x"}},
-		"all of an item": {reason: "and all criteria of an item hold", set: withTemplate(scm("filters: [{repositoryMatch: ^web, labelMatch: team-}]"), name, "x"), want: []string{"web-release-1.0 x"}},
-		"two groups": {reason: "one repository filter and one branch filter must let it pass", set: withTemplate(scm("filters: [{repositoryMatch: ^web}, {branchMatch: ^main$}]"), name, "x"), want: []string{"web-main x"}},
+		"all of an item":     {reason: "and all criteria of an item hold", set: withTemplate(scm("filters: [{repositoryMatch: ^web, labelMatch: team-}]"), name, "x"), want: []string{"web-release-1.0 x"}},
+		"two groups":         {reason: "one repository filter and one branch filter must let it pass", set: withTemplate(scm("filters: [{repositoryMatch: ^web}, {branchMatch: ^main$}]"), name, "x"), want: []string{"web-main x"}},
 		"paths": {reason: "what costs a question is asked only where all else matches", looked: 2,
 			set: withTemplate(scm("filters: [{repositoryMatch: ^web}, {pathsExist: [chart/Chart.yaml], pathsDoNotExist: [legacy]}]"), name, "x"), want: []string{"web-main x"}, change: func(s *services) { s.branches = s.branches[2:] }},
 		"a path cannot be looked at": {reason: "not knowing is not absence", set: withTemplate(scm("filters: [{pathsDoNotExist: [legacy]}]"), name, "x"), complete: generate.Failed, errs: "the branch main of api cannot be looked into: quota",
@@ -115,7 +115,7 @@ func TestRepositoriesAndPullRequests(t *testing.T) {
 			complete: generate.Failed, errs: "HTML with status 200"},
 		"pull requests": {reason: "by number", set: withTemplate(pulls("values: {v: '{{number}}/{{author}}'}"), "pr-{{number}}", "{{title}}|{{branch_slug}}|{{target_branch_slug}}|{{head_short_sha}}|{{head_short_sha_7}}|{{values.v}}|{{labels}}"),
 			want: []string{"pr-12 Add cart|feature-add-cart|main|01234567|0123456|12/ada|{{labels}}", "pr-4 wip: nothing|wip|dev|fe|fe|4/|{{labels}}"}},
-		"labels": {reason: "a list, which Go templates can have", set: goTemplated(withTemplate(pulls(""), "pr-{{.number}}", `{{join "+" .labels}}`)), want: []string{"pr-12 preview+big", "pr-4"}},
+		"labels":               {reason: "a list, which Go templates can have", set: goTemplated(withTemplate(pulls(""), "pr-{{.number}}", `{{join "+" .labels}}`)), want: []string{"pr-12 preview+big", "pr-4"}},
 		"pull request filters": {reason: "all of an item, any of the items", set: withTemplate(pulls("filters: [{branchMatch: ^feature/, targetBranchMatch: dev}, {titleMatch: '^wip'}]"), "pr-{{number}}", "x"), want: []string{"pr-4 x"}},
 		"repository gone": {reason: "a repository that is gone is an error", set: withTemplate(pulls(""), "x", "x"), change: func(s *services) { s.err = rutter.Errorf(rutter.CodeNotFound, "no such repository") },
 			complete: generate.Failed, errs: "no such repository"},
@@ -282,7 +282,7 @@ func TestPlugins(t *testing.T) {
 
 func TestRequeue(t *testing.T) {
 	for text, want := range map[string]string{
-		"- list: {}\n- clusters: {}": "0s",
+		"- list: {}\n- clusters: {}":                                                                     "0s",
 		"- git: {repoURL: r, directories: [{path: x}]}":                                                  "3m0s",
 		"- plugin: {configMapRef: {name: x}}\n- git: {repoURL: r, requeueAfterSeconds: 0}":               "30m0s",
 		"- matrix: {generators: [{list: {}}, {merge: {generators: [{git: {requeueAfterSeconds: 7}}]}}]}": "7s",

@@ -42,6 +42,18 @@ type Element struct {
 	Stale bool
 	// Warnings are for the user, one line each.
 	Warnings []string
+
+	origins []origin
+}
+
+// Producers names the generator that each top-level parameter came from.
+func (e *Element) Producers() map[string]string {
+	out := make(map[string]string, len(e.Params))
+	s := paramSet{origins: e.origins}
+	for k := range e.Params {
+		out[k] = s.origin(k)
+	}
+	return out
 }
 
 // Result is the answer of a set.
@@ -136,7 +148,7 @@ func (ev *evaluator) elements(n node, sets []paramSet) []Element {
 	}
 	elements := make([]Element, 0, len(sets))
 	for i, s := range sets {
-		e := Element{Producer: n.producer(), Index: i, Params: s.params, Stale: s.stale}
+		e := Element{Producer: n.producer(), Index: i, Params: s.params, Stale: s.stale, origins: s.origins}
 		e.Warnings = append(e.Warnings, s.warnings...)
 		switch {
 		case s.err != nil:

@@ -569,3 +569,45 @@ func TestErrorsKeepTheirCause(t *testing.T) {
 		t.Errorf("errors %v do not wrap the cause", res.Errors)
 	}
 }
+
+func TestFileGlobbing(t *testing.T) {
+	text := "- git: {repoURL: https://git.example.com/fleet, files: [{path: 'clusters/*/config.yaml'}]}"
+	for annotation, want := range map[string]string{"": "deep east west", "pathspec": "deep east west", "segments": "east west"} {
+		for _, operator := range []bool{false, true} {
+			set := setOf(t, withTemplate(text, "{{cluster}}", "x"))
+			if annotation != "" {
+				set.Annotations = map[string]string{generate.AnnotationFileGlobbing: annotation}
+			}
+			expect := want
+			if annotation == "" && operator {
+				expect = "east west"
+			}
+			res := generate.Options{NewFileGlobbing: operator}.Generate(set, fleet())
+			if got := strings.Join(names(res), " "); got != expect {
+				t.Errorf("%q, operator %v: %s, want %s", annotation, operator, got, expect)
+			}
+			warned := strings.Contains(strings.Join(res.Warnings, ""), `generators[0].git.files: "clusters/*/config.yaml" also matches clusters/east/deep/config.yaml`)
+			if warned != strings.Contains(expect, "deep") {
+				t.Errorf("%q, operator %v: what matches by surprise is said: %v", annotation, operator, res.Warnings)
+			}
+		}
+	}
+	set := setOf(t, withTemplate(text, "x", "x", "metadata: {annotations: {rutter.dev/file-globbing: new}}"))
+	if res := generate.Generate(set, fleet()); res.Completeness != generate.Failed || !strings.Contains(problems(res), "is not segments or pathspec") {
+		t.Error(problems(res))
+	}
+}
+
+func TestProducersOfParameters(t *testing.T) {
+	res := generate.Generate(setOf(t, goTemplated(withTemplate(`- matrix:
+    generators:
+    - list: {elements: [{app: x, shared: a}]}
+    - clusters: {selector: {matchLabels: {env: staging}}, values: {v: '1'}}`, "{{.name}}", "x"))), fleet())
+	want := map[string]string{"app": "generators[0].matrix.generators[0].list", "shared": "generators[0].matrix.generators[0].list"}
+	for _, k := range []string{"name", "nameNormalized", "server", "project", "metadata", "values"} {
+		want[k] = "generators[0].matrix.generators[1].clusters"
+	}
+	if diff := cmp.Diff(want, res.Elements[0].Producers()); diff != "" {
+		t.Error(diff)
+	}
+}

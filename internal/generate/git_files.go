@@ -26,6 +26,12 @@ func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
 	if err != nil {
 		return failure(rutter.CodeOf(err), "%s: %s at %s cannot be read: %w", n.producer(), g.RepoURL, tree.Revision(), err)
 	}
+	for _, p := range includes {
+		if crossing := p.crossing(files); len(crossing) > 0 {
+			ev.warn(fmt.Sprintf("%s.files: %q also matches %s, because * crosses folders here; write ** for that, and annotate the set with %s: segments to have * stay within one",
+				n.producer(), p.pattern, crossing[0], AnnotationFileGlobbing))
+		}
+	}
 	var out outcome
 	for _, file := range files {
 		objects, err := readObjects(tree, file)
@@ -50,7 +56,7 @@ func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
 // filePatterns compiles the globs of the generator.
 func (ev *evaluator) filePatterns(n node) (includes, excludes []filePattern, err error) {
 	for i, f := range n.leaf.Git.Files {
-		p, err := newFilePattern(f.Path, ev.opts.NewFileGlobbing)
+		p, err := newFilePattern(f.Path, ev.segments)
 		if err != nil {
 			return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s.files[%d].path: %q: %w", n.producer(), i, f.Path, err)
 		}

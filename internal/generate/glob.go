@@ -7,6 +7,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
 // filePattern selects files. By default it is a git pathspec: * and ? also
@@ -61,6 +64,38 @@ func pathspecBase(pattern string) string {
 		return "."
 	}
 	return literal[:i]
+}
+
+// AnnotationFileGlobbing on a set says how * is meant in files of its git
+// generators: "segments" keeps it within a path segment (** crosses them),
+// "pathspec" lets it cross, as git does. It wins over Options.NewFileGlobbing.
+const AnnotationFileGlobbing = "rutter.dev/file-globbing"
+
+// segmentsOf reads what the set declares, or else the operator.
+func segmentsOf(set *v1alpha1.ApplicationSet, opts Options) (bool, error) {
+	declared, ok := set.Annotations[AnnotationFileGlobbing]
+	switch {
+	case !ok:
+		return opts.NewFileGlobbing, nil
+	case declared == "segments", declared == "pathspec":
+		return declared == "segments", nil
+	default:
+		return false, rutter.Errorf(rutter.CodeInvalid, "metadata.annotations[%s]: %q is not segments or pathspec", AnnotationFileGlobbing, declared)
+	}
+}
+
+// crossing are the files that match only because * crosses segments.
+func (p filePattern) crossing(files []string) []string {
+	if p.segments || !strings.ContainsAny(p.pattern, "*?") || !doublestar.ValidatePattern(p.pattern) {
+		return nil
+	}
+	var found []string
+	for _, file := range files {
+		if ok, err := doublestar.Match(p.pattern, file); !ok && err == nil && p.matches(file) {
+			found = append(found, file)
+		}
+	}
+	return found
 }
 
 // leads reports whether files below dir may match.

@@ -148,15 +148,8 @@ func (ts takers) take(from Place, key string) (taker, bool) {
 
 // adopted is the live Application as another set writes it.
 func adopted(desired, live *v1alpha1.Application, set *v1alpha1.ApplicationSet) *v1alpha1.Application {
-	freed := *live
-	freed.OwnerReferences = nil
-	for _, o := range live.OwnerReferences {
-		if o.Controller == nil || !*o.Controller {
-			freed.OwnerReferences = append(freed.OwnerReferences, o)
-		}
-	}
 	rc := &reconciliation{set: set}
-	return rc.merge(desired, &freed)
+	return rc.merge(desired, withoutOwner(live))
 }
 
 // contentKey is what decides which objects an Application has: two with the

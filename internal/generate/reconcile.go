@@ -3,7 +3,6 @@ package generate
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -88,6 +87,13 @@ type Policy struct {
 	// HandOver says that the caller can carry out Release: an Application that
 	// moves within its set, or to another one, is then not deleted and made again.
 	HandOver bool
+	// Sets are the names of the ApplicationSets of the namespace that are there and
+	// not being deleted, nil when they are not known. An Application of another one
+	// is adopted by the set that generates it, before the garbage collector comes.
+	Sets []string
+	// Elsewhere names, for Applications by their name, another set that generates
+	// them. This one lets them go, when it does not, and that one adopts them.
+	Elsewhere map[string]string
 	// Now is when holds are judged; with the zero value they do not end.
 	Now time.Time
 }
@@ -208,6 +214,9 @@ func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 		return Change{Verb: Create, Name: name, Application: &app, Reason: "it does not exist"}
 	}
 	owner := metav1.GetControllerOfNoCopy(live)
+	if owner != nil && !isOwner(owner, rc.set) && rc.policy.orphaned(owner) {
+		live, owner = withoutOwner(live), nil
+	}
 	switch {
 	case owner != nil && !isOwner(owner, rc.set):
 		return Change{Verb: Refuse, Name: name, Application: live, Desired: desired, Reason: "it belongs to another controller",
@@ -267,186 +276,4 @@ func (rc *reconciliation) holdOf(live *v1alpha1.Application) *ApplicationHold {
 		rc.decision.Requeue = left
 	}
 	return hold
-}
-
-// unwanted decides about an Application of the set that it does not generate.
-// What may go is decided about together.
-func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
-	keep := Change{Verb: Keep, Name: live.Name, Application: live}
-	switch err := rc.failed[live.Name]; {
-	case err != nil:
-		keep.Reason, keep.Err = "its element has an error; the last good state stays", err
-	case live.DeletionTimestamp != nil:
-		keep.Reason = "it is being deleted"
-	case rc.generated.Completeness != Complete:
-		keep.Reason = fmt.Sprintf("the answer of the generators is %s, so it is not known to be unwanted", rc.generated.Completeness)
-	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateDelete:
-		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
-	default:
-		rc.gone = append(rc.gone, live)
-		return
-	}
-	rc.add(keep)
-}
-
-// removals decides about all that no element generates: what is handed over
-// goes without its objects, the rest goes if the budget or somebody allows it.
-func (rc *reconciliation) removals(live []*v1alpha1.Application) {
-	gone := rc.gone
-	if rc.policy.HandOver && len(gone) > 0 {
-		gone = rc.handOver(gone, live)
-	}
-	if len(gone) == 0 {
-		return
-	}
-	budget, err := rc.policy.budget(rc.set)
-	if err != nil {
-		rc.decision.Errors = append(rc.decision.Errors, err)
-	}
-	plan := newHeld(rc.set, gone)
-	plan.Limit, plan.Of = budget.Limit(rc.owned), rc.owned
-	plan.Empties = len(rc.generated.Applications) == 0 && len(gone) == rc.owned
-	if rc.waits(plan) {
-		rc.decision.Held = plan
-	}
-	for _, app := range gone {
-		if rc.decision.Held == nil {
-			rc.add(remove(rc.set, rc.members, app, "no element generates it"))
-			continue
-		}
-		reason := "no element generates it; " + plan.Reason()
-		if plan.Empties {
-			reason += fmt.Sprintf(", or with %s: \"true\" to delete whatever a set that became empty leaves", AnnotationAllowEmpty)
-		}
-		rc.add(Change{Verb: Hold, Name: app.Name, Application: app, Reason: reason})
-	}
-}
-
-// waits reports whether a plan of removals needs an approval that it has not.
-func (rc *reconciliation) waits(plan *Held) bool {
-	if !plan.Empties && len(plan.Names) <= plan.Limit {
-		return false
-	}
-	if len(rc.generated.Elements) == 0 && rc.set.Annotations[AnnotationAllowEmpty] == "true" {
-		return false
-	}
-	switch approved := rc.set.Annotations[AnnotationApprove]; {
-	case approved == "":
-		return true
-	case approved == plan.Digest:
-		rc.decision.Ticket = plan.Ticket()
-	case covers(rc.policy.Ticket, approved, plan):
-		rc.decision.Ticket = rc.policy.Ticket
-	default:
-		return true
-	}
-	return false
-}
-
-// remove deletes an Application, without its objects where those are to stay
-// or cannot be reached: its finalizer would wait for ever.
-func remove(set *v1alpha1.ApplicationSet, known members, live *v1alpha1.Application, reason string) Change {
-	c := Change{Verb: Delete, Name: live.Name, Application: live, Reason: reason, StripFinalizer: preservesResources(set)}
-	if known.gone(live.Spec.Destination) {
-		c.StripFinalizer = true
-		c.Reason += "; its cluster is no longer a member, so its objects are left behind"
-	}
-	return c
-}
-
-// Teardown decides about the Applications of a set that is itself deleted.
-// Where the policy allows no deletions they stay: the controller takes its
-// owner reference off them before the set goes.
-func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy Policy) []Change {
-	allowed, known := policy.resolve(set), newMembers(policy.Clusters)
-	var changes []Change
-	for _, app := range live {
-		if app.Namespace != set.Namespace || !ownedBy(app, set) {
-			continue
-		}
-		if allowed == v1alpha1.ApplicationsSyncPolicySync || allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete {
-			changes = append(changes, remove(set, known, app, "its set is deleted"))
-			continue
-		}
-		free := app.DeepCopy()
-		free.OwnerReferences = slices.DeleteFunc(free.OwnerReferences, func(o metav1.OwnerReference) bool { return isOwner(&o, set) })
-		changes = append(changes, Change{Verb: Update, Name: app.Name, Application: free,
-			Reason: fmt.Sprintf("its set is deleted and the policy %s allows no deletions: it is detached", allowed)})
-	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
-	return changes
-}
-
-// isOwner reports whether a reference is to the set. The name decides, so that
-// a set that was made again finds its Applications.
-func isOwner(ref *metav1.OwnerReference, set *v1alpha1.ApplicationSet) bool {
-	group, _, _ := strings.Cut(ref.APIVersion, "/")
-	return ref.Kind == applicationSetKind && group == v1alpha1.GroupVersion.Group && ref.Name == set.Name
-}
-
-func ownedBy(app *v1alpha1.Application, set *v1alpha1.ApplicationSet) bool {
-	owner := metav1.GetControllerOf(app)
-	return owner != nil && isOwner(owner, set)
-}
-
-// own writes the reference to the set, in the place of an older one.
-func own(app *v1alpha1.Application, set *v1alpha1.ApplicationSet) {
-	yes := true
-	ref := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: applicationSetKind,
-		Name: set.Name, UID: set.UID, Controller: &yes, BlockOwnerDeletion: &yes}
-	owners := slices.Clone(app.OwnerReferences)
-	if i := slices.IndexFunc(owners, func(o metav1.OwnerReference) bool { return isOwner(&o, set) }); i >= 0 {
-		owners[i] = ref
-	} else {
-		owners = append(owners, ref)
-	}
-	app.OwnerReferences = owners
-}
-
-// merge is the live Application with what the set generates written into it.
-func (rc *reconciliation) merge(desired, live *v1alpha1.Application) *v1alpha1.Application {
-	out := *live
-	out.Spec = desired.Spec
-	var labels, annotations []string
-	if p := rc.set.Spec.PreservedFields; p != nil {
-		labels, annotations = p.Labels, p.Annotations
-	}
-	out.Labels = preserve(desired.Labels, live.Labels, labels, rc.policy.PreservedLabels)
-	out.Annotations = preserve(desired.Annotations, live.Annotations, annotations, rc.policy.PreservedAnnotations, alwaysPreserved)
-	out.Finalizers = desired.Finalizers
-	for _, f := range live.Finalizers {
-		if (strings.HasPrefix(f, "pre-delete-finalizer.argocd.argoproj.io") ||
-			strings.HasPrefix(f, "post-delete-finalizer.argocd.argoproj.io")) && !slices.Contains(out.Finalizers, f) {
-			out.Finalizers = append(slices.Clip(out.Finalizers), f)
-		}
-	}
-	own(&out, rc.set)
-	return &out
-}
-
-// alwaysPreserved are the annotations by which others work with Applications.
-var alwaysPreserved = []string{ //nolint:gochecknoglobals // a constant list
-	"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate",
-}
-
-// preserve is desired with the live values of the keys that survive.
-func preserve(desired, live map[string]string, keys ...[]string) map[string]string {
-	out := desired
-	copied := false
-	for _, list := range keys {
-		for _, k := range list {
-			v, ok := live[k]
-			if !ok {
-				continue
-			}
-			if !copied {
-				out, copied = maps.Clone(desired), true
-			}
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[k] = v
-		}
-	}
-	return out
 }

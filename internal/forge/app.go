@@ -59,7 +59,7 @@ func (s *session) appLogin(ctx context.Context) (login, error) {
 		return login{}, err
 	}
 	if home.Scheme != s.base.Scheme || home.Host != s.base.Host {
-		return login{}, rutter.Errorf(rutter.CodeForbidden, "the App of Secret %s belongs to %s: set githubAppEnterpriseBaseUrl there to the API's address if it is that one's", quote(s.q.AppSecret), home.Host)
+		return login{}, rutter.Errorf(rutter.CodeForbidden, "the App of Secret %s belongs to %s: ask that server by setting api, or correct githubAppEnterpriseBaseUrl in the Secret", quote(s.q.AppSecret), home.Host)
 	}
 	key, err := appKey(app.PrivateKey)
 	if err != nil {

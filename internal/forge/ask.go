@@ -33,7 +33,6 @@ type question struct {
 
 // reply is an answer that can be read: 200, or a 404 that the API itself gave.
 type reply struct {
-	url    *url.URL
 	status int
 	header http.Header
 	body   []byte
@@ -86,7 +85,7 @@ func (s *session) try(ctx context.Context, q question) (r *reply, again bool, er
 	defer resp.Body.Close()
 	if q.statusOnly && resp.StatusCode == http.StatusOK && strings.Contains(resp.Header.Get("Content-Type"), "json") {
 		s.quota.note(s.opts.Now(), resp.Header, false)
-		return &reply{url: q.url, status: resp.StatusCode, header: resp.Header}, false, nil
+		return &reply{status: resp.StatusCode, header: resp.Header}, false, nil
 	}
 	body, err := s.read(resp)
 	if err != nil {
@@ -157,12 +156,15 @@ func (s *session) read(resp *http.Response) ([]byte, error) {
 func (s *session) judge(q question, resp *http.Response, body []byte, known *kept) (r *reply, again bool, err error) {
 	code := resp.StatusCode
 	limited := isLimited(resp, body)
+	throttled := code == http.StatusBadRequest && slices.Contains(awsBusy, awsFault(body)) // for a moment only
 	s.quota.note(s.opts.Now(), resp.Header, limited)
 	left, named := number(resp.Header, "Remaining")
-	r = &reply{url: q.url, status: code, header: resp.Header, body: body, exhausted: named && left == 0 || resp.Header.Get("Retry-After") != ""}
+	r = &reply{status: code, header: resp.Header, body: body, exhausted: named && left == 0 || resp.Header.Get("Retry-After") != ""}
 	said := s.said(body)
 	switch {
-	case limited:
+	case strings.Contains(resp.Header.Get("X-Github-Sso"), "partial-results"):
+		return nil, false, rutter.Errorf(rutter.CodeForbidden, "the answer leaves out what the login is not authorized for by single sign-on: authorize the token for the organization")
+	case limited, throttled:
 		return nil, true, rutter.Errorf(rutter.CodeUnavailable, "the service limits how often it is asked (HTTP %d)%s: ask less often, or with a login that may ask more", code, said)
 	case code == http.StatusNotModified && known != nil:
 		s.notModified.Add(1)
@@ -196,8 +198,6 @@ func isLimited(resp *http.Response, body []byte) bool {
 		return asksLater || named && left == 0 || bytes.Contains(bytes.ToLower(body), []byte("rate limit"))
 	case http.StatusServiceUnavailable:
 		return asksLater
-	case http.StatusBadRequest:
-		return slices.Contains(awsBusy, awsFault(body))
 	}
 	return false
 }

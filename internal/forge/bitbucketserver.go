@@ -151,7 +151,7 @@ func (b bitbucketServer) branches(ctx context.Context, s *session, r serverRepo)
 	what := "the branches of " + quote(r.Project.Key+"/"+r.Slug)
 	var found []serverBranch
 	if s.q.AllBranches {
-		found, err = b.all(ctx, s, what, r.Project.Key, r.Slug, "")
+		found, err = b.all(ctx, s, what, r.Project.Key, r.Slug)
 	} else {
 		found, err = b.standard(ctx, s, what, r.Project.Key, r.Slug)
 	}
@@ -177,11 +177,8 @@ func linkOf(links []cloneLink, name string) string {
 	return ""
 }
 
-func (bitbucketServer) all(ctx context.Context, s *session, what, project, repo, filter string) ([]serverBranch, error) {
+func (bitbucketServer) all(ctx context.Context, s *session, what, project, repo string) ([]serverBranch, error) {
 	query := url.Values{"limit": {strconv.Itoa(perPage)}}
-	if filter != "" {
-		query.Set("filterText", filter)
-	}
 	return walk(ctx, s, question{what: what, url: s.at(query, "projects", project, "repos", repo, "branches")}, lister[serverBranch]{
 		read: serverPart[serverBranch], id: func(b serverBranch) string { return b.DisplayID },
 	})
@@ -204,7 +201,7 @@ func (b bitbucketServer) standard(ctx context.Context, s *session, what, project
 	if serverException(r, "NoDefaultBranchException") {
 		return nil, nil // nothing is in it
 	}
-	all, err := b.all(ctx, s, what, project, repo, "")
+	all, err := b.all(ctx, s, what, project, repo)
 	if err != nil {
 		return nil, err
 	}

@@ -113,7 +113,6 @@ func (r commitRepo) lacks() string {
 
 type commitRepos struct {
 	Repositories json.RawMessage `json:"repositories"`
-	NotFound     []string        `json:"repositoriesNotFound"`
 	Errors       []struct {
 		Name string `json:"repositoryName"`
 		Code string `json:"errorCode"`
@@ -240,8 +239,8 @@ func (codeCommit) describe(ctx context.Context, s *session, names []string) ([]c
 	if err != nil {
 		return nil, s.wrap(s.what, err)
 	}
-	for _, e := range outer.Errors {
-		return nil, s.fail(s.what, rutter.CodeUnavailable, "repository %s cannot be described (%s)", quote(e.Name), printable(e.Code))
+	if len(outer.Errors) > 0 {
+		return nil, s.fail(s.what, rutter.CodeUnavailable, "repository %s cannot be described (%s)", quote(outer.Errors[0].Name), quote(outer.Errors[0].Code))
 	}
 	if len(repos) != len(names) {
 		return nil, s.fail(s.what, rutter.CodeUnavailable, "of %d repositories that were listed a moment ago, %d are described", len(names), len(repos))
@@ -285,9 +284,11 @@ func (codeCommit) pullRequests(_ context.Context, s *session) ([]rutter.ForgePul
 }
 
 type commitFolder struct {
-	Path *string `json:"folderPath"`
-
-	Files, SubFolders, SymbolicLinks, SubModules []commitEntry
+	Path          *string       `json:"folderPath"`
+	Files         []commitEntry `json:"files"`
+	SubFolders    []commitEntry `json:"subFolders"`
+	SymbolicLinks []commitEntry `json:"symbolicLinks"`
+	SubModules    []commitEntry `json:"subModules"`
 }
 
 type commitEntry struct {

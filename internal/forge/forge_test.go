@@ -318,6 +318,24 @@ func TestGitLabWithoutCode(t *testing.T) {
 	}
 }
 
+// GitHub leaves out, with status 200, what a token is not authorized for by
+// single sign-on, and says so in a header.
+func TestPartialResults(t *testing.T) {
+	s := serve(t, githubServer("/api/v3", "Bearer "+secretOf))
+	c := New(Options{Secrets: secrets(secretOf), Pause: time.Millisecond})
+	q := rutter.ForgeQuery{Provider: rutter.ForgeGitHub, API: s.URL, Owner: "acme", Token: loginRef}
+	for i, want := range []rutter.Code{"", rutter.CodeForbidden} {
+		if i == 1 {
+			s.change(func(_ *http.Request, rec *recorder) {
+				rec.Header().Set("X-GitHub-SSO", "partial-results; organizations=21955855")
+			})
+		}
+		if got, err := c.Repositories(t.Context(), q); rutter.CodeOf(err) != want {
+			t.Errorf("%d: %d, %v", i, len(got), err)
+		}
+	}
+}
+
 func TestInvalidQueries(t *testing.T) {
 	app := "app"
 	for _, c := range []struct {

@@ -469,7 +469,7 @@ func codeCommitServer() http.Handler {
 		body, _ := io.ReadAll(r.Body)
 		refuse := func(kind string) {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-			w.WriteHeader(400)
+			w.WriteHeader(http.StatusBadRequest)
 			_ = json.NewEncoder(w).Encode(object{"__type": kind, "message": "refused"})
 		}
 		if !signedWell(r, body) {

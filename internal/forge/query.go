@@ -95,6 +95,13 @@ func checkRepo(repo rutter.ForgeRepo) error {
 	if err := segment("repository", repo.Repository); err != nil {
 		return err
 	}
+	for field, value := range map[string]string{"organization": repo.Organization, "repository_id": repo.RepositoryID} {
+		if value != "" {
+			if err := name(field, value); err != nil {
+				return err
+			}
+		}
+	}
 	return name("branch", repo.Branch)
 }
 

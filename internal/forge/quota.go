@@ -94,7 +94,7 @@ func (q *quota) note(now time.Time, h http.Header, limited bool) {
 	if (known && left == 0 || limited) && until.IsZero() && reset.After(now) {
 		until = reset
 	}
-	if limited && !until.After(now) {
+	if limited && until.IsZero() {
 		until = now.Add(time.Minute) // what to wait for is not said
 	}
 	if until.After(now.Add(longestBan)) {

@@ -200,7 +200,7 @@ type under struct {
 	// tells commits; https that its default is that protocol.
 	archives, shas, https, noPulls, noLabels bool
 	repoLabels                               []string
-	// restart says that a list can be read by a page's number alone.
+	// linked says that the next page is named in the Link header.
 	linked bool
 }
 

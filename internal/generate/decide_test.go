@@ -293,10 +293,13 @@ func TestIgnoredFieldsByJQ(t *testing.T) {
 		"only that differs": {rule: `.spec.source.helm.parameters[] | select(.name == "tag") | .value`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Keep},
 		"gone from live":    {rule: `.spec.source.helm`, live: app(), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Keep},
 		"more in live":      {rule: `.spec.source.helm.parameters[0,1]`, live: app(tag("a"), tag("b")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Update, want: []v1alpha1.HelmParameter{tag("a")}},
-		"not a path":        {rule: `.spec.source.path + "x"`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Refuse, say: "jqPathExpressions[0]"},
+		"not a path":        {rule: `.spec.source.path + "x"`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Hold, say: "the operator +"},
 		"without end":       {rule: `.spec | recurse(.)`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Refuse, say: "jqPathExpressions[0]"},
-		"a long way":        {rule: `def f: f; f`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Refuse, say: "takes more than 1000000 steps"},
-		"no environment":    {rule: `.spec.source.helm.parameters[] | select($ENV.HOME == null) | .value`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Keep},
+		"a loop":            {rule: `def f: f; f`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Hold, say: "def is not acted on"},
+		"a long way":        {rule: `recurse(.spec, .spec, .) | select(.x)`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Refuse, say: "takes more steps"},
+		"no environment":    {rule: `.spec | select($ENV.HOME == null)`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Hold, say: "$ENV is not acted on"},
+		"nor by function":   {rule: `.spec | select(env.HOME == null)`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Hold, say: "env is not acted on"},
+		"a condition":       {rule: `.spec.source | if has("helm") then .helm.parameters[0] else .path end | select(.name | test("^t") and (. == "x" | not)) | .value`, live: app(tag("live")), wanted: []v1alpha1.HelmParameter{tag("git")}, verb: generate.Keep},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := setOf(t, withTemplate(listOf("a"), "{{name}}", "x"))

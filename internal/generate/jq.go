@@ -2,6 +2,7 @@ package generate
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/itchyny/gojq"
@@ -11,22 +12,34 @@ import (
 
 // maxJQSteps and maxJQPaths bound one expression on one Application.
 const (
-	maxJQSteps = 1_000_000
+	maxJQSteps = 100_000
 	maxJQPaths = 10_000
+	maxJQDepth = 100
+	// allJQSteps bounds one expression on all Applications of one decision.
+	allJQSteps = 50_000_000
 )
 
 // jqRule finds the fields that an expression names.
 type jqRule struct {
 	where string
 	code  *gojq.Code
+	// left are the steps that may still be taken for all Applications.
+	left *int
 }
 
 // newJQRule compiles an expression. It sees neither the environment nor files.
 func newJQRule(where, text string) (jqRule, error) {
-	if _, err := gojq.Parse(text); err != nil {
+	if len(text) > maxJQText {
+		return jqRule{}, rutter.Errorf(rutter.CodeInvalid, "%s: has %d characters, at most %d are read", where, len(text), maxJQText)
+	}
+	query, err := gojq.Parse(text)
+	if err == nil {
+		err = new(jqCheck).query(query)
+	}
+	if err != nil {
 		return jqRule{}, rutter.Errorf(rutter.CodeInvalid, "%s: %q is not a jq path: %w", where, text, err)
 	}
-	query, err := gojq.Parse("path(" + text + ")")
+	query, err = gojq.Parse("path(" + text + ")")
 	if err != nil {
 		return jqRule{}, rutter.Errorf(rutter.CodeInvalid, "%s: %q is not a jq path: %w", where, text, err)
 	}
@@ -34,33 +47,45 @@ func newJQRule(where, text string) (jqRule, error) {
 	if err != nil {
 		return jqRule{}, rutter.Errorf(rutter.CodeInvalid, "%s: %q is not a jq path: %w", where, text, err)
 	}
-	return jqRule{where: where, code: code}, nil
+	left := allJQSteps
+	return jqRule{where: where, code: code, left: &left}, nil
 }
 
 // paths are those that the expression names in a tree.
 func (r jqRule) paths(tree any) ([][]any, error) {
 	var found [][]any
-	iter := r.code.RunWithContext(&stepLimit{left: maxJQSteps}, tree)
+	limit := &stepLimit{left: min(maxJQSteps, *r.left)}
+	defer func() { *r.left -= limit.taken }()
+	iter := r.code.RunWithContext(limit, tree)
 	for {
 		v, ok := iter.Next()
 		if !ok {
 			return found, nil
 		}
 		if err, failed := v.(error); failed {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %w", r.where, err)
+			return nil, rutter.Errorf(rutter.CodeInvalid, "%s: %s", r.where, withoutValues(err))
 		}
 		path, ok := v.([]any)
-		if !ok || len(found) == maxJQPaths {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "%s: names more than %d fields", r.where, maxJQPaths)
+		if !ok || len(found) == maxJQPaths || len(path) > maxJQDepth {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "%s: names more than %d fields, or one more than %d deep", r.where, maxJQPaths, maxJQDepth)
 		}
 		found = append(found, path)
 	}
+}
+
+// withoutValues is an error without the values of the Application that the
+// library shows in it: they are nobody's business but its own.
+func withoutValues(err error) string {
+	text, _, _ := strings.Cut(err.Error(), " (")
+	return text
 }
 
 // keep gives the fields that the expression names in to the values that those
 // it names in from have. Items of lists are taken in their order, when there
 // are as many in both: what they are told apart by may be what differs.
 func (r jqRule) keep(to, from map[string]any) error {
+	plainNumbers(to)
+	plainNumbers(from)
 	written, err := r.paths(to)
 	if err != nil {
 		return err
@@ -89,6 +114,24 @@ func (r jqRule) keep(to, from map[string]any) error {
 		}
 	}
 	return nil
+}
+
+// plainNumbers makes whole numbers those that the library knows; others it would
+// panic about.
+func plainNumbers(value any) any {
+	switch v := value.(type) {
+	case int64:
+		return int(v)
+	case map[string]any:
+		for k, item := range v {
+			v[k] = plainNumbers(item)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = plainNumbers(item)
+		}
+	}
+	return value
 }
 
 func throughList(path []any) bool {
@@ -161,12 +204,13 @@ func setAt(tree any, path []any, value any, present bool) {
 // them whether it is done. It is the context that the library wants, without a
 // clock, so that the same expression always ends in the same place.
 type stepLimit struct {
-	left int
-	done chan struct{}
+	left, taken int
+	done        chan struct{}
 }
 
 // Done implements context.Context.
 func (l *stepLimit) Done() <-chan struct{} {
+	l.taken++
 	if l.left--; l.left < 0 && l.done == nil {
 		l.done = make(chan struct{})
 		close(l.done)
@@ -179,7 +223,7 @@ func (l *stepLimit) Err() error {
 	if l.left >= 0 {
 		return nil
 	}
-	return rutter.Errorf(rutter.CodeInvalid, "takes more than %d steps", maxJQSteps)
+	return rutter.Errorf(rutter.CodeInvalid, "takes more steps than the %d for one Application, or %d for all", maxJQSteps, allJQSteps)
 }
 
 // Deadline implements context.Context.

@@ -31,7 +31,7 @@ func planFleet() map[string]string {
 kind: AppProject
 metadata: {name: team, namespace: argocd}
 spec:
-  sourceRepos: ['https://git.example.com/org/*']
+  sourceRepos: ['https://git.example.com/org/*', 'git@git.example.com:org/*']
   destinations: [{server: '*', namespace: 'team-*'}, {server: 'https://kubernetes.default.svc', namespace: argocd}]
   clusterResourceWhitelist: [{group: '', kind: Namespace}]
 `,
@@ -220,4 +220,11 @@ func replace(in, old, now string) string {
 		panic("the fixture has no " + old)
 	}
 	return strings.ReplaceAll(in, old, now)
+}
+
+// empty is a commit without any file.
+func (c *planClone) empty() string {
+	c.t.Helper()
+	tree := c.git("hash-object", "-t", "tree", "-w", "/dev/null")
+	return c.git("commit-tree", "-m", "empty", tree)
 }

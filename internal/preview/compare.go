@@ -128,6 +128,9 @@ func (c *comparison) removed(u *Unit) {
 		change.Reason = "its objects stay: " + u.Orphans
 	}
 	for i := range u.Objects {
+		if u.blind() || u.Objects[i].Refused != "" {
+			continue // it is not there
+		}
 		c.gone = append(c.gone, &move{unit: u, object: &u.Objects[i], change: change, stays: why})
 	}
 }
@@ -136,6 +139,9 @@ func (c *comparison) added(u *Unit) {
 	change := c.add(UnitChange{Verb: Add, Name: u.Name, Set: u.Set, Parent: u.Parent, File: u.File, Cluster: u.Cluster, Manual: u.Manual,
 		declared: hashOf(u.Declaration)})
 	for i := range u.Objects {
+		if u.blind() || u.Objects[i].Refused != "" {
+			continue // it is not sent
+		}
 		c.come = append(c.come, &move{unit: u, object: &u.Objects[i], change: change})
 	}
 }
@@ -147,7 +153,7 @@ func (c *comparison) changed(before, after *Unit) {
 		change.Verb, change.From, change.FromSet = Move, before.Name, before.Set
 	}
 	count := len(c.objects) + len(c.gone) + len(c.come)
-	if !before.Failed && !after.Failed {
+	if !before.blind() && !after.blind() {
 		c.compareObjects(before, after, change)
 	}
 	if change.Verb == Move || len(change.Fields) > 0 || before.Parent != after.Parent || count < len(c.objects)+len(c.gone)+len(c.come) {
@@ -155,16 +161,15 @@ func (c *comparison) changed(before, after *Unit) {
 	}
 }
 
-// refusals are those of the head that the base did not have.
+// refusals are those of the head; those that the base has too are known.
 func (c *comparison) refusals() {
 	known := map[Refusal]bool{}
 	for _, r := range refusalsOf(c.base.units) {
 		known[r] = true
 	}
 	for _, r := range refusalsOf(c.head.units) {
-		if !known[r] {
-			c.plan.Refused = append(c.plan.Refused, r)
-		}
+		r.Known = known[r]
+		c.plan.Refused = append(c.plan.Refused, r)
 	}
 }
 
@@ -246,7 +251,12 @@ func (c *comparison) conclude() {
 	})
 	p.Groups = append(groupUnits(p.Applications), groupObjects(p.Objects)...)
 	p.Summary.Clusters, p.Summary.Total = len(clusters), len(c.head.units)
-	p.Summary.Risks, p.Summary.Refused = len(p.Risks), len(p.Refused)
+	p.Summary.Risks = len(p.Risks)
+	for _, r := range p.Refused {
+		if !r.Known {
+			p.Summary.Refused++
+		}
+	}
 	for _, h := range p.Held {
 		p.Summary.Held += len(h.Applications)
 	}

@@ -73,7 +73,11 @@ func brief(p Plan) []string {
 		out = append(out, line)
 	}
 	for _, r := range p.Refused {
-		out = append(out, "refused "+r.Application+" "+r.Object)
+		line := "refused " + r.Application + " " + r.Object
+		if r.Known {
+			line = "known " + line
+		}
+		out = append(out, line)
 	}
 	for _, r := range p.Risks {
 		out = append(out, "risk "+r.Rule)
@@ -157,7 +161,19 @@ func TestCompare(t *testing.T) {
 		},
 		{
 			"an old refusal", []Unit{with(unit(t, "one", a), func(u *Unit) { u.Refused = "no" })}, []Unit{with(unit(t, "one", b), func(u *Unit) { u.Refused = "no" })},
-			[]string{"change application one", "change ConfigMap/x of one .data.k"},
+			[]string{"known refused one "},
+		},
+		{
+			"what is refused is not sent", []Unit{unit(t, "one", a)}, []Unit{with(unit(t, "one", b, configMap("z", "a")), func(u *Unit) { u.Objects[0].Refused, u.Objects[1].Refused = "no", "no" })},
+			[]string{"refused one ConfigMap/ns/x", "refused one ConfigMap/ns/z"},
+		},
+		{
+			"what was refused comes", []Unit{with(unit(t, "one", a), func(u *Unit) { u.Objects[0].Refused, u.Key = "no", "k" })}, []Unit{unit(t, "one", a)},
+			[]string{"change application one", "add ConfigMap/x of one"},
+		},
+		{
+			"a unit that is refused touches nothing", []Unit{unit(t, "one", a, configMap("z", "a"))}, []Unit{with(unit(t, "one", b), func(u *Unit) { u.Refused = "no" })},
+			[]string{"refused one "},
 		},
 	} {
 		p := Compare(Side{Units: tc.base}, Side{Units: tc.head})

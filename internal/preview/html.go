@@ -40,9 +40,10 @@ func HTML(p Plan) (string, error) {
 			sections = append(sections, s)
 		}
 	}
-	news, known := p.news()
+	news, _ := p.news()
+	refused, _ := p.refusals()
 	var b strings.Builder
-	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Known": known, "Empty": p.Empty(),
+	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Refused": refused, "Before": p.before(), "Empty": p.Empty(),
 		"Rows": []struct {
 			Name string
 			C    Counts

@@ -30,10 +30,10 @@ footer { color: #888; font-size: 13px; margin-top: 3rem; }
 {{range .Rows}}<tr><td>{{.Name}}</td><td>{{.C.Delete}}</td><td>{{.C.Leave}}</td><td>{{.C.Move}}</td><td>{{.C.Change}}</td><td>{{.C.Add}}</td></tr>
 {{end}}</table>{{end}}
 {{with .Plan.Held}}<section class="held"><h2>Held back by the deletion budget</h2><ul>{{range .}}<li>set <code>{{.Set}}</code>: {{.Reason}}<br>{{range .Applications}}<code>{{.}}</code> {{end}}</li>{{end}}</ul></section>{{end}}
-{{with .Plan.Refused}}<section class="refused"><h2>Refused by the rules of projects</h2><ul>{{range .}}<li><code>{{.Application}}</code>{{with .Object}} <code>{{.}}</code>{{end}}: {{.Reason}}</li>{{end}}</ul></section>{{end}}
+{{with .Refused}}<section class="refused"><h2>Refused by the rules of projects</h2><ul>{{range .}}<li><code>{{.Application}}</code>{{with .Object}} <code>{{.}}</code>{{end}}: {{.Reason}}</li>{{end}}</ul></section>{{end}}
 {{with .Plan.Risks}}<section class="risks"><h2>Look at this before you merge</h2><ul>{{range .}}<li>{{.Message}} (application <code>{{.Application}}</code> on <code>{{.Cluster}}</code>)</li>{{end}}</ul></section>{{end}}
 {{with .Errors}}<section class="errors"><h2>Errors</h2><ul>{{range .}}<li><code>{{.Where}}</code>: {{.Message}}</li>{{end}}</ul></section>{{end}}
-{{if .Known}}<p>Errors of the base that are still there: {{.Known}}</p>{{end}}
+{{with .Before}}<p>{{.}}.</p>{{end}}
 {{range .Sections}}<section class="{{.Class}}"><h2>{{.Title}}</h2>
 {{range .Groups}}<details{{if .Fields}} open{{end}}><summary><code>{{.Sign}}</code> {{.Head}}</summary>
 {{with .Reason}}<p>{{.}}</p>{{end}}{{with .Members}}<p>{{.}}</p>{{end}}

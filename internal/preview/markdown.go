@@ -95,18 +95,19 @@ func (m *markdown) warnings(p Plan) {
 		h := p.Held[i]
 		m.line("- set %s: %s: %s", code(h.Set), html.EscapeString(oneLine(h.Reason)), code(some(h.Applications, len(h.Applications), m.d.names)))
 	})
-	m.list(":no_entry: Refused by the rules of projects", len(p.Refused), func(i int) {
-		r := p.Refused[i]
+	refused, _ := p.refusals()
+	m.list(":no_entry: Refused by the rules of projects", len(refused), func(i int) {
+		r := refused[i]
 		m.line("- %s: %s", code(where(r.Application, r.Object)), code(r.Reason))
 	})
 	m.list(":warning: Look at this before you merge", len(p.Risks), func(i int) {
 		r := p.Risks[i]
 		m.line("- %s (application %s on %s)", code(r.Message), code(r.Application), code(r.Cluster))
 	})
-	news, known := p.news()
+	news, _ := p.news()
 	m.list(":x: Errors", len(news), func(i int) { m.line("- %s: %s", code(news[i].Where), code(news[i].Message)) })
-	if known > 0 {
-		m.line("%s of the base still there.", plural(known, "error"))
+	if before := p.before(); before != "" {
+		m.line("%s.", before)
 		m.line("")
 	}
 }

@@ -20,13 +20,13 @@ func (m *move) place() place { return place{server: m.unit.Server, ref: m.object
 
 // byRef are the objects of a unit; of two with one identity the last counts, as
 // for the engine. Hooks without a name of their own cannot be told apart and
-// are left out.
+// are left out, and so is what is refused on this side.
 func byRef(u *Unit) (map[rutter.Ref]*Object, []rutter.Ref) {
 	out := make(map[rutter.Ref]*Object, len(u.Objects))
 	var order []rutter.Ref
 	for i := range u.Objects {
 		ref := u.Objects[i].Ref()
-		if ref.Name == "" {
+		if ref.Name == "" || u.Objects[i].Refused != "" {
 			continue
 		}
 		if out[ref] == nil {
@@ -43,6 +43,10 @@ func (c *comparison) compareObjects(before, after *Unit, change *UnitChange) {
 	was, order := byRef(before)
 	is, now := byRef(after)
 	elsewhere := before.Server != after.Server
+	refused := map[rutter.Ref]bool{}
+	for _, o := range after.Objects {
+		refused[o.Ref()] = o.Refused != ""
+	}
 	stays := ""
 	switch {
 	case elsewhere:
@@ -53,6 +57,8 @@ func (c *comparison) compareObjects(before, after *Unit, change *UnitChange) {
 	for _, ref := range order {
 		o := was[ref]
 		switch n := is[ref]; {
+		case refused[ref] && !elsewhere:
+			// It is declared, so it is not pruned; it is refused, so it is not written.
 		case n == nil || elsewhere:
 			c.gone = append(c.gone, &move{unit: before, object: o, change: change, stays: stays})
 		default:

@@ -91,9 +91,10 @@ type Summary struct {
 	// Clusters are those on which an object changes.
 	Clusters int `json:"clusters"`
 	// Total are the Applications of the head.
-	Total   int `json:"total"`
-	Risks   int `json:"risks"`
-	Held    int `json:"held"`
+	Total int `json:"total"`
+	Risks int `json:"risks"`
+	Held  int `json:"held"`
+	// Refused are the refusals that the change brings.
 	Refused int `json:"refused"`
 	// Errors are the problems that the change brings.
 	Errors int `json:"errors"`
@@ -209,6 +210,8 @@ type Refusal struct {
 	Object      string `json:"object,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
 	Reason      string `json:"reason"`
+	// Known says that it is as before: the change does not bring it.
+	Known bool `json:"known,omitempty"`
 }
 
 // Problem is what could not be looked at.
@@ -245,4 +248,4 @@ func (p Plan) Empty() bool {
 }
 
 // Blocked reports whether something would be held back or refused.
-func (p Plan) Blocked() bool { return len(p.Held) > 0 || len(p.Refused) > 0 }
+func (p Plan) Blocked() bool { return len(p.Held) > 0 || p.Summary.Refused > 0 }

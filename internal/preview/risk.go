@@ -90,7 +90,7 @@ func (c *comparison) unitRisks() []Risk {
 				message += "; it prunes, so that they are deleted as soon as the source is there and empty"
 			}
 			out = append(out, Risk{Rule: "source-gone", Message: message, Cluster: u.clusterName(), Application: u.Name})
-		case !u.Failed && !before.Failed && len(u.Objects) == 0 && len(before.Objects) > 0:
+		case !u.blind() && !before.blind() && len(u.Objects) == 0 && len(before.Objects) > 0:
 			out = append(out, Risk{Rule: "renders-nothing", Message: fmt.Sprintf("it rendered %d objects and renders none any more", len(before.Objects)),
 				Cluster: u.clusterName(), Application: u.Name})
 		}

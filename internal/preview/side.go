@@ -76,9 +76,13 @@ type Unit struct {
 	Stays string
 	// Orphans, when set, is why its objects remain when it goes.
 	Orphans string
-	// Refused, when set, is the rule that forbids the unit.
+	// Refused, when set, is the rule that forbids the unit: then nothing of it is
+	// touched.
 	Refused string
 }
+
+// blind reports whether nothing can be said of the unit's objects.
+func (u *Unit) blind() bool { return u.Failed || u.Refused != "" }
 
 // Object is one object of a unit, as it is sent.
 type Object struct {
@@ -89,7 +93,7 @@ type Object struct {
 	Hook bool
 	// Stays says that the object is never pruned.
 	Stays bool
-	// Refused, when set, is the rule that forbids it.
+	// Refused, when set, is the rule that forbids it: it is not sent.
 	Refused string
 }
 

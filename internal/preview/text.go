@@ -53,7 +53,8 @@ func Text(p Plan, o TextOptions) string {
 		t.line("Nothing changes.")
 	}
 	for _, n := range p.Notes {
-		t.line("note: %s", n)
+		t.line("")
+		t.warn("%s", n)
 	}
 	t.line("")
 	t.line("digest %s", p.Digest)
@@ -72,6 +73,23 @@ func (t *texter) line(format string, args ...any) {
 		s = string(r[:t.o.Width-1]) + "…"
 	}
 	t.b.WriteString(strings.TrimRight(s, " ") + "\n")
+}
+
+// warn writes what must not be cut: it goes on in the next line.
+func (t *texter) warn(format string, args ...any) {
+	const mark, indent = "  ! ", "    "
+	line := mark
+	for word := range strings.FieldsSeq(fmt.Sprintf(format, args...)) {
+		if n := utf8.RuneCountInString(line); n > len(indent) && n+1+utf8.RuneCountInString(word) > t.o.Width {
+			t.line("%s", line)
+			line = indent
+		}
+		if !strings.HasSuffix(line, " ") {
+			line += " "
+		}
+		line += word
+	}
+	t.line("%s", line)
 }
 
 // printable takes out what would steer a terminal, or make a line read otherwise
@@ -101,32 +119,31 @@ func (t *texter) warnings(p Plan) {
 	if len(p.Held) > 0 {
 		t.head("Held back by the deletion budget")
 		for _, h := range bounded(t, p.Held) {
-			t.line("  ! set %s: %s", h.Set, h.Reason)
+			t.warn("set %s: %s", h.Set, h.Reason)
 			t.line("      %s", some(h.Applications, len(h.Applications), 5))
 		}
 	}
-	if len(p.Refused) > 0 {
+	if refused, _ := p.refusals(); len(refused) > 0 {
 		t.head("Refused by the rules of projects")
-		for _, r := range bounded(t, p.Refused) {
-			t.line("  ! %s: %s", where(r.Application, r.Object), r.Reason)
+		for _, r := range bounded(t, refused) {
+			t.warn("%s: %s", where(r.Application, r.Object), r.Reason)
 		}
 	}
 	if len(p.Risks) > 0 {
 		t.head("Look at this before you merge")
 		for _, r := range bounded(t, p.Risks) {
-			t.line("  ! %s (application %s on %s)", r.Message, r.Application, r.Cluster)
+			t.warn("%s (application %s on %s)", r.Message, r.Application, r.Cluster)
 		}
 	}
-	news, known := p.news()
-	if len(news) > 0 {
+	if news, _ := p.news(); len(news) > 0 {
 		t.head("Errors")
 		for _, e := range bounded(t, news) {
-			t.line("  ! %s: %s", e.Where, e.Message)
+			t.warn("%s: %s", e.Where, e.Message)
 		}
 	}
-	if known > 0 {
+	if before := p.before(); before != "" {
 		t.line("")
-		t.line("%s of the base still there; -o json names them", plural(known, "error"))
+		t.line("%s; -o json names them", before)
 	}
 }
 

@@ -194,6 +194,35 @@ func (p Plan) ofVerb(v Verb) []Group {
 // verbs in the order in which they are shown.
 func verbs() []Verb { return []Verb{Delete, Leave, Move, Change, Add} }
 
+// refusals are those that the change brings, and how many were there before.
+func (p Plan) refusals() (news []Refusal, known int) {
+	for _, r := range p.Refused {
+		if r.Known {
+			known++
+		} else {
+			news = append(news, r)
+		}
+	}
+	return news, known
+}
+
+// before counts what was wrong in the base and still is; empty when nothing was.
+func (p Plan) before() string {
+	_, errors := p.news()
+	_, refusals := p.refusals()
+	var parts []string
+	if errors > 0 {
+		parts = append(parts, plural(errors, "error"))
+	}
+	if refusals > 0 {
+		parts = append(parts, plural(refusals, "refusal"))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, " and ") + " of the base still there"
+}
+
 // news are the problems that the change brings, and how many were there before.
 func (p Plan) news() (news []Problem, known int) {
 	for _, e := range p.Problems {

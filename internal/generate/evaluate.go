@@ -42,6 +42,8 @@ type evaluator struct {
 	// memory is what is known after this evaluation.
 	memory     Memory
 	precedence precedence
+	// patches are rendered patches that were read.
+	patches map[string]patchText
 	// segments keeps * within a path segment in files patterns.
 	segments bool
 	// typed keeps the types of values in places that hold anything.

@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -59,6 +60,15 @@ func ParseHold(text string) (ApplicationHold, error) {
 func (h ApplicationHold) String() string {
 	clean := strings.NewReplacer(";", ",", "\n", " ").Replace
 	return "who=" + clean(h.Who) + "; why=" + clean(h.Why) + "; until=" + h.Until.UTC().Format(time.RFC3339)
+}
+
+// reason says that the Application is left alone.
+func (h *ApplicationHold) reason() string {
+	until := "somebody takes the hold off"
+	if !h.Until.IsZero() {
+		until = h.Until.UTC().Format(time.RFC3339)
+	}
+	return cmp.Or(h.Who, "somebody") + " holds it until " + until
 }
 
 // HoldOf is the hold on an Application at a time; nil when there is none, or

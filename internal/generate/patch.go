@@ -26,15 +26,16 @@ func (ev *evaluator) patch(r *renderer, e *Element, app *v1alpha1.Application) (
 	if strings.TrimSpace(text) == "" {
 		return app, nil
 	}
-	patch, err := readPatch(e, text)
-	if err != nil {
-		return nil, err
+	read := ev.readPatch(text)
+	e.Warnings = append(e.Warnings, read.warnings...)
+	if read.err != nil {
+		return nil, read.err
 	}
 	original, err := json.Marshal(app)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "%s: %w", patchField, err)
 	}
-	merged, err := mergePatch(original, patch)
+	merged, err := mergePatch(original, read.patch)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: cannot be merged: %w", patchField, err)
 	}
@@ -49,40 +50,63 @@ func (ev *evaluator) patch(r *renderer, e *Element, app *v1alpha1.Application) (
 	return out, nil
 }
 
-// readPatch reads a rendered patch. An empty spec or metadata says nothing: it
+// readPatches is how many rendered patches are remembered: those of neighbours
+// are often the same text.
+const readPatches = 1000
+
+// patchText is a rendered patch that was read.
+type patchText struct {
+	patch    []byte
+	warnings []string
+	err      error
+}
+
+// readPatch reads each text once, unless there are very many.
+func (ev *evaluator) readPatch(text string) patchText {
+	if known, ok := ev.patches[text]; ok {
+		return known
+	}
+	if ev.patches == nil || len(ev.patches) == readPatches {
+		ev.patches = map[string]patchText{}
+	}
+	patch, warnings, err := parsePatch(text)
+	ev.patches[text] = patchText{patch: patch, warnings: warnings, err: err}
+	return ev.patches[text]
+}
+
+// parsePatch reads a rendered patch. An empty spec or metadata says nothing: it
 // is what is left of one whose lines were all conditional, and must not wipe
 // what it would have added to.
-func readPatch(e *Element, text string) ([]byte, error) {
-	patch, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not YAML after rendering: %s", patchField, oneLine(err.Error()))
+func parsePatch(text string) (patch []byte, warnings []string, err error) {
+	if patch, err = yaml.YAMLToJSONStrict([]byte(text)); err != nil {
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not YAML after rendering: %s", patchField, oneLine(err.Error()))
 	}
 	var shape v1alpha1.Application
 	unknown, err := kjson.UnmarshalStrict(patch, &shape)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not an Application: %w", patchField, err)
+		return nil, nil, rutter.Errorf(rutter.CodeInvalid, "%s: is not an Application: %w", patchField, err)
 	}
 	for _, u := range unknown {
-		e.Warnings = append(e.Warnings, fmt.Sprintf("%s: %s; it is ignored", patchField, u))
+		warnings = append(warnings, fmt.Sprintf("%s: %s; it is ignored", patchField, u))
 	}
 	if !bytes.Contains(patch, []byte("null")) {
-		return patch, nil
+		return patch, warnings, nil
 	}
 	tree, err := toTree(patch)
 	object, ok := tree.(map[string]any)
 	if err != nil || !ok {
-		return []byte("{}"), nil // the text holds nothing but null
+		return []byte("{}"), warnings, nil // the text holds nothing but null
 	}
 	for _, k := range []string{"metadata", "spec"} {
 		if v, there := object[k]; there && v == nil {
 			delete(object, k)
-			e.Warnings = append(e.Warnings, fmt.Sprintf("%s: %s is empty after rendering; it changes nothing", patchField, k))
+			warnings = append(warnings, fmt.Sprintf("%s: %s is empty after rendering; it changes nothing", patchField, k))
 		}
 	}
 	if patch, err = json.Marshal(object); err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "%s: %w", patchField, err)
+		return nil, nil, rutter.Errorf(rutter.CodeInternal, "%s: %w", patchField, err)
 	}
-	return patch, nil
+	return patch, warnings, nil
 }
 
 // mergePatch merges as the reference does. Of all fields only finalizers and

@@ -1,7 +1,6 @@
 package generate
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -257,7 +256,7 @@ func (rc *reconciliation) update(desired, live *v1alpha1.Application, adopt bool
 	case len(changed) > 0:
 		return Change{Verb: Update, Name: name, Application: merged, Reason: strings.Join(changed, ", ") + " changed"}
 	case hold != nil:
-		return Change{Verb: Keep, Name: name, Application: live, Reason: "it is as generated, but for what " + cmp.Or(hold.Who, "somebody") + " holds"}
+		return Change{Verb: Keep, Name: name, Application: live, Reason: "it is as generated, but that " + hold.reason()}
 	}
 	return Change{Verb: Keep, Name: name, Application: live, Reason: "it is as generated"}
 }

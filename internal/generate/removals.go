@@ -26,6 +26,10 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateDelete:
 		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
 	default:
+		if hold := rc.holdOf(live); hold != nil {
+			rc.add(Change{Verb: Hold, Name: live.Name, Application: live, Reason: "no element generates it; " + hold.reason()})
+			return
+		}
 		rc.gone = append(rc.gone, live)
 		return
 	}
@@ -100,7 +104,7 @@ func remove(set *v1alpha1.ApplicationSet, known members, live *v1alpha1.Applicat
 // Teardown decides about the Applications of a set that is itself deleted.
 // Where the policy allows no deletions they stay: the controller takes its
 // owner reference off them before the set goes. So do those that another set
-// has now.
+// has now, and those that a person holds: a hold outlives its set.
 func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy Policy) []Change {
 	rc := &reconciliation{set: set, policy: policy, allowed: policy.resolve(set), members: newMembers(policy.Clusters)}
 	var gone []*v1alpha1.Application
@@ -110,6 +114,8 @@ func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy
 		case app.Namespace != set.Namespace || !ownedBy(app, set):
 		case taker != "":
 			rc.add(letGo(set, app, fmt.Sprintf("its set is deleted and ApplicationSet %s generates it now", taker)))
+		case rc.holdOf(app) != nil:
+			rc.add(letGo(set, app, "its set is deleted; it is detached, as a person holds it"))
 		case rc.allowed == v1alpha1.ApplicationsSyncPolicySync || rc.allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete:
 			gone = append(gone, app)
 		default:

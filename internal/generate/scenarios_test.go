@@ -446,6 +446,16 @@ func TestX6HoldsOutliveTheSet(t *testing.T) {
 	if set.Spec.Template.Spec.SyncPolicy.Automated == nil {
 		t.Error("the set is not written to")
 	}
+	fewer := setOf(t, withTemplate(listOf("b"), "{{name}}", "new"))
+	d = generate.Decide(fewer, generate.Generate(fewer, fleet()), apps, generate.Policy{Now: now})
+	if diff := cmp.Diff([]string{"a hold", "b update", "c hold"}, verbs(d.Changes)); diff != "" || !strings.Contains(d.Changes[0].Reason, "ada holds it until 2026-08-01T13:00:00Z") {
+		t.Errorf("nor is what is held deleted: %+v\n%s", d.Changes[0], diff)
+	}
+	for _, c := range generate.Teardown(fewer, apps, generate.Policy{Now: now}) {
+		if c.Name == "b" != (c.Verb == generate.Delete) {
+			t.Errorf("a hold outlives its set: %+v", c)
+		}
+	}
 	if again, err := generate.ParseHold(want[0].String()); err != nil || again.Who != "ada" || !again.Until.Equal(want[0].Until) {
 		t.Errorf("a hold is read as it is written: %+v %v", again, err)
 	}

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 				Snapshot: func(ctx context.Context, l map[string]string, repo rutter.Repo) (rutter.Snapshot, error) {
 					return daemon.Local(l).Snapshot(ctx, repo, rutter.ResolveOptions{})
 				},
+				Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {
+					return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, Roots: o.Roots, URLs: o.URLs, Branches: o.Branches,
+						Namespace: o.Namespace, Inventory: o.Inventory, Offline: true, KubeVersion: o.KubeVersion, CacheDir: o.CacheDir})
+				},
 			}
 			os.Exit(cli.Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, "test", deps))
 		},

@@ -31,7 +31,7 @@ type Budget struct {
 }
 
 // DefaultBudget holds where neither the operator nor the set says otherwise.
-var DefaultBudget = Budget{Percent: 25, Min: 3} //nolint:gochecknoglobals // a constant in the shape of a struct
+var DefaultBudget = Budget{Percent: 25, Min: 3}
 
 // Limit is the number of Applications of a set of that size.
 func (b Budget) Limit(of int) int { return max(of*b.Percent/100, b.Min) }

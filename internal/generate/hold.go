@@ -77,7 +77,7 @@ func (h *ApplicationHold) reason() string {
 func HoldOf(app *v1alpha1.Application, now time.Time) (*ApplicationHold, error) {
 	text, ok := app.Annotations[AnnotationHold]
 	if !ok {
-		return nil, nil //nolint:nilnil // no hold is no error
+		return nil, nil
 	}
 	h, err := ParseHold(text)
 	h.Application = app.Name
@@ -85,7 +85,7 @@ func HoldOf(app *v1alpha1.Application, now time.Time) (*ApplicationHold, error) 
 		return &h, rutter.Errorf(rutter.CodeInvalid, "Application %s: metadata.annotations[%s]: %w", app.Name, AnnotationHold, err)
 	}
 	if !now.IsZero() && !now.Before(h.Until) {
-		return nil, nil //nolint:nilnil // it has ended
+		return nil, nil
 	}
 	return &h, nil
 }

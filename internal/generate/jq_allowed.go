@@ -17,14 +17,14 @@ const (
 
 // jqFuncs are the functions that choose fields. Those that make values, loop
 // or look at the machine have no part in naming a field.
-var jqFuncs = []string{ //nolint:gochecknoglobals // a constant list
+var jqFuncs = []string{
 	"all", "any", "arrays", "ascii_downcase", "ascii_upcase", "booleans", "contains", "empty", "endswith", "first", "has", "in", "inside",
 	"iterables", "keys", "last", "length", "ltrimstr", "not", "nulls", "numbers", "objects", "paths", "recurse", "rtrimstr", "scalars", "select",
 	"startswith", "strings", "test", "tostring", "type", "values",
 }
 
 // jqOperators are those that choose.
-var jqOperators = []gojq.Operator{ //nolint:gochecknoglobals // a constant list
+var jqOperators = []gojq.Operator{
 	0, gojq.OpPipe, gojq.OpComma, gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe, gojq.OpAnd, gojq.OpOr, gojq.OpAlt,
 }
 

@@ -72,7 +72,7 @@ func (rc *reconciliation) merge(desired, live *v1alpha1.Application) *v1alpha1.A
 }
 
 // alwaysPreserved are the annotations by which others work with Applications.
-var alwaysPreserved = []string{ //nolint:gochecknoglobals // a constant list
+var alwaysPreserved = []string{
 	"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate",
 }
 

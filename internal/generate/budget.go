@@ -105,7 +105,7 @@ type Held struct {
 func (h *Held) Reason() string {
 	why := fmt.Sprintf("%d of %d Applications would be deleted, at most %d go without approval", len(h.Names), h.Of, h.Limit)
 	if h.Empties {
-		why = fmt.Sprintf("the set generates nothing any more: all its %d Applications would be deleted", len(h.Names))
+		why = fmt.Sprintf("the set generates nothing any more: all that it has left would be deleted, %d Applications", len(h.Names))
 	}
 	return fmt.Sprintf("%s; annotate it with %s: %q to delete exactly these", why, AnnotationApprove, h.Digest)
 }

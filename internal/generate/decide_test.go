@@ -358,6 +358,10 @@ func TestSetsThatAreRenamed(t *testing.T) {
 			}
 		}
 	}
+	emptied := named("old")
+	if d := generate.Decide(emptied, generate.Generate(emptied, f), apps, generate.Policy{Elsewhere: map[string]string{"a": "new"}}); d.Held == nil || !d.Held.Empties {
+		t.Error("a set that becomes empty waits, although it deletes only what nobody takes")
+	}
 	if apps[0].OwnerReferences[0].Name != "old" {
 		t.Error("what is live is not written to")
 	}

@@ -181,8 +181,8 @@ type reconciliation struct {
 	rules     []ignoreRule
 	// failed are the elements with errors, by name.
 	failed map[string]error
-	// owned counts the Applications of the set that are there to stay.
-	owned int
+	// owned counts the Applications of the set, and letGo those that another has now.
+	owned, letGo int
 	// gone are those that no element generates, in order.
 	gone     []*v1alpha1.Application
 	decision Decision

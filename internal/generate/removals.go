@@ -22,6 +22,7 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 	case rc.generated.Completeness != Complete:
 		keep.Reason = fmt.Sprintf("the answer of the generators is %s, so it is not known to be unwanted", rc.generated.Completeness)
 	case rc.policy.Elsewhere[live.Name] != "":
+		rc.letGo++
 		keep = letGo(rc.set, live, fmt.Sprintf("ApplicationSet %s generates it now", rc.policy.Elsewhere[live.Name]))
 	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateDelete:
 		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
@@ -52,7 +53,7 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 	}
 	plan := newHeld(rc.set, gone)
 	plan.Limit, plan.Of = budget.Limit(rc.owned), rc.owned
-	plan.Empties = len(rc.generated.Applications) == 0 && len(gone) == rc.owned
+	plan.Empties = len(rc.generated.Applications) == 0 && len(rc.gone)+rc.letGo == rc.owned
 	if rc.waits(plan) {
 		rc.decision.Held = plan
 	}

@@ -72,7 +72,7 @@ parameters: [{name: image.tag, value: parameter}]
 		"image.tag valueFile chart/two.yaml:4 two",
 		"image.tag values :2 text",
 		"image.tag valuesObject  object",
-		"image.tag parameter",
+		"image.tag parameter  parameter", //nolint:dupword // a layer, a place that is empty, a value
 	}
 	if diff := cmp.Diff(want, trace(t, input(t, files, opts))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -42,7 +42,7 @@ func tasks() map[string]isolate.Task {
 					b[i] = 1
 				}
 				all = append(all, b)
-				if len(all) < 0 {
+				if len(all) > 1<<40 { // never
 					return b, nil
 				}
 			}
@@ -183,7 +183,7 @@ func TestEvaluate(t *testing.T) {
 		reason         string
 	}{
 		{task: "echo", in: "hello", want: "hello"},
-		{task: "look", want: "content f false true false forbidden", reason: "files and errors cross the border"},
+		{task: "look", want: "content f false true true false forbidden", reason: "files and errors cross the border"}, //nolint:dupword // answers in a row
 		{task: "fail", code: rutter.CodeInvalid, want: "a/b.x:7: is wrong", reason: "an error keeps its code and place"},
 		{task: "print", want: "ok", reason: "the conversation has its own channel"},
 		{task: "escape", in: sentinel, want: "", reason: "a child opens nothing"},

@@ -12,7 +12,7 @@ import (
 	"github.com/rutterhq/rutter/internal/source/unpack"
 )
 
-// Unpack fetches a layer, of at most bytes, and unfolds it into a tree.
+// Unpack fetches a layer, of no more than most bytes, and unfolds it into a tree.
 // Nothing of a layer that is not what its digest says is kept.
 func (r *Repository) Unpack(ctx context.Context, store *unpack.Store, key string, want Wanted, most int64) (*unpack.Tree, error) {
 	layer := want.Layer

@@ -56,7 +56,10 @@ func filterCalls(s spec) error {
 	f := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}                                       //nolint:gosec // some hundred
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&f)), 0, 0) //nolint:gosec // how the kernel is told
 	runtime.KeepAlive(prog)
-	return err
+	if err != nil {
+		return fmt.Errorf("install the filter: %w", err)
+	}
+	return nil
 }
 
 // filter is a program of the kernel's packet filter.

@@ -19,7 +19,7 @@ func cell() {
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(statusFD)
 	var s spec
-	fail := func(r report) { _ = json.NewEncoder(os.NewFile(statusFD, "status")).Encode(r) }
+	fail := func(r report) { _ = json.NewEncoder(os.NewFile(statusFD, "status")).Encode(r) } //nolint:errchkjson // without a reader there is nobody to tell
 	if err := json.NewDecoder(os.NewFile(specFD, "spec")).Decode(&s); err != nil {
 		fail(report{Setup: "read what to run: " + err.Error()})
 		return
@@ -73,7 +73,7 @@ func become(s spec) report {
 // by running a program included.
 func dropCapabilities(spec) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
+		return fmt.Errorf("rule out new ones: %w", err)
 	}
 	for c := uintptr(0); c <= 63; c++ {
 		// Outside of a namespace of ours we may not, and need not: nothing can add one any more.
@@ -82,16 +82,19 @@ func dropCapabilities(spec) error {
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return err
+		return fmt.Errorf("clear those that programs inherit: %w", err)
 	}
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	none := [2]unix.CapUserData{}
-	return unix.Capset(&head, &none[0])
+	if err := unix.Capset(&head, &none[0]); err != nil {
+		return fmt.Errorf("drop our own: %w", err)
+	}
+	return nil
 }
 
 // setLimits sets what the kernel watches for each process.
 func setLimits(s spec) error {
-	processes := uint64(s.Processes)
+	processes := uint64(s.Processes) //nolint:gosec // filled made it positive
 	if !s.Namespaces && !s.OwnUser {
 		processes += threads(os.Geteuid()) // all of the user's count
 	}
@@ -100,23 +103,23 @@ func setLimits(s spec) error {
 		value uint64
 	}{
 		{unix.RLIMIT_CORE, 0},
-		{unix.RLIMIT_NOFILE, uint64(s.OpenFiles)},
-		{unix.RLIMIT_FSIZE, uint64(s.Disk)},
-		{unix.RLIMIT_CPU, uint64(s.CPU)},
+		{unix.RLIMIT_NOFILE, uint64(s.OpenFiles)}, //nolint:gosec // filled made it positive
+		{unix.RLIMIT_FSIZE, uint64(s.Disk)},       //nolint:gosec // likewise
+		{unix.RLIMIT_CPU, uint64(s.CPU)},          //nolint:gosec // likewise
 		{unix.RLIMIT_NPROC, processes},
 		{unix.RLIMIT_MEMLOCK, 64 << 10},
 		{unix.RLIMIT_MSGQUEUE, 0},
 		// Address space is not memory: a runtime with WebAssembly reserves 10 GiB and
 		// uses little. The warden watches what is used; this only ends what is absurd.
-		{unix.RLIMIT_AS, 2*uint64(s.Memory) + 16<<30},
+		{unix.RLIMIT_AS, 2*uint64(s.Memory) + 16<<30}, //nolint:gosec // likewise
 	} {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(l.which, &now); err != nil {
-			return err
+			return fmt.Errorf("read limit %d: %w", l.which, err)
 		}
 		v := min(l.value, now.Max)
 		if err := unix.Prlimit(0, l.which, &unix.Rlimit{Cur: v, Max: v}, nil); err != nil {
-			return err
+			return fmt.Errorf("set limit %d to %d: %w", l.which, v, err)
 		}
 	}
 	return nil

@@ -66,7 +66,7 @@ func restrict(s spec) error {
 	if errno != 0 {
 		return fmt.Errorf("make a set of rules: %w", errno)
 	}
-	defer unix.Close(int(fd)) //nolint:errcheck,gosec // it was only used here
+	defer unix.Close(int(fd)) //nolint:errcheck // it was only used here
 	for _, r := range rules(s) {
 		if err := r.add(fd, attr.Handled_access_fs); err != nil {
 			return err

@@ -101,14 +101,14 @@ func (b builder) show(p string, must bool) error {
 func (b builder) bind(from, to string, dir bool, attr uint64) error {
 	at := b.in(to)
 	if dir {
-		if err := os.MkdirAll(at, 0o755); err != nil {
+		if err := os.MkdirAll(at, 0o755); err != nil { //nolint:gosec // the program must get through
 			return fmt.Errorf("place %s: %w", to, err)
 		}
 	} else {
-		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil { //nolint:gosec // likewise
 			return fmt.Errorf("place %s: %w", to, err)
 		}
-		f, err := os.OpenFile(at, os.O_CREATE|os.O_RDONLY, 0o644)
+		f, err := os.OpenFile(at, os.O_CREATE|os.O_RDONLY, 0o644) //nolint:gosec // what is mounted here has its own
 		if err != nil {
 			return fmt.Errorf("place %s: %w", to, err)
 		}
@@ -147,7 +147,7 @@ func (b builder) accounts() error {
 		files["/etc/hosts"] = "127.0.0.1 localhost\n::1 localhost\n"
 	}
 	for p, text := range files {
-		if err := os.MkdirAll(filepath.Dir(b.in(p)), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(b.in(p)), 0o755); err != nil { //nolint:gosec // everybody may read it
 			return fmt.Errorf("write %s: %w", p, err)
 		}
 		if err := os.WriteFile(b.in(p), []byte(text), 0o644); err != nil { //nolint:gosec // everybody may read it

@@ -126,8 +126,8 @@ func wipe(dir string) {
 	}
 	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700)
-			if err != nil { // it could not be listed before
+			_ = os.Chmod(p, 0o700) //nolint:gosec // it is a folder
+			if err != nil {        // it could not be listed before
 				wipe(p)
 				return fs.SkipDir
 			}

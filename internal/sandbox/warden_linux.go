@@ -133,7 +133,7 @@ func ward() {
 	w.run()
 }
 
-func (w *warden) report(r report) { _ = w.status.Encode(r) } // without a reader there is nobody to tell
+func (w *warden) report(r report) { _ = w.status.Encode(r) } //nolint:errchkjson // without a reader there is nobody to tell
 
 // build prepares what the cell is started in.
 func (w *warden) build() error {
@@ -224,12 +224,14 @@ func (w *warden) startCell() (pid int, failed io.Reader, err error) {
 		Files: []uintptr{null.Fd(), 1, 2, specR.Fd(), failW.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	_, _, _ = specR.Close(), failW.Close(), null.Close()
+	_ = specR.Close()
+	_ = failW.Close()
+	_ = null.Close()
 	if err != nil {
 		return 0, nil, err
 	}
 	go func() {
-		_ = json.NewEncoder(specW).Encode(w.spec) // it fails when the cell is gone, which is noticed
+		_ = json.NewEncoder(specW).Encode(w.spec) //nolint:errchkjson // it fails when the cell is gone, which is noticed
 		_ = specW.Close()
 	}()
 	return pid, failR, nil

@@ -27,7 +27,7 @@ func (m *member) LookupAs(user string) rutter.Lookup {
 		case err != nil:
 			return nil, fmt.Errorf("lookup of %s: %w", describe(gvk, namespace, name), err)
 		}
-		path := ""
+		var path string
 		if name != "" || namespace != "" || !mapping.Namespaced {
 			if path, err = m.path(ctx, gvk, namespace, name); err != nil {
 				return nil, err

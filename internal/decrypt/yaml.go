@@ -106,8 +106,9 @@ func (f yamlFile) value(n *yaml.Node) any {
 		}
 		f.comments[n] = comments
 		return list
+	default: // a scalar, or an alias, which stands for its name
+		return scalar(n)
 	}
-	return scalar(n)
 }
 
 // scalar returns the value that a scalar stands for, as the MAC was made of it.

@@ -146,7 +146,7 @@ func (a *Answer[T]) leave(c *call[T]) {
 func (a *Answer[T]) begin(ctx context.Context) {
 	c := a.next
 	a.next, a.running = nil, c
-	run, cancel := context.WithCancel(ctx)
+	run, cancel := context.WithCancel(ctx) //nolint:gosec // perform calls it at the end
 	c.cancel = cancel
 	go a.perform(ctx, run, c)
 }

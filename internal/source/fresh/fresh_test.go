@@ -106,9 +106,8 @@ func TestAnswer(t *testing.T) {
 		}, 2},
 		{"a panic", "ends as an error of that answer", func(t *testing.T, a *Answer[int64], n *atomic.Int64) {
 			_, err := a.Ask(t.Context(), 0, func(context.Context, int64, bool) (int64, error) {
-				n.Add(1)
-				var none []int64
-				return none[len(none)-1], nil
+				some := make([]int64, n.Add(1))
+				return some[len(some)], nil
 			})
 			if rutter.CodeOf(err) != rutter.CodeInternal {
 				t.Error(err)

@@ -61,7 +61,9 @@ func (g *gitHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /orgs/team/installation", "GET /users/ann/installation":
 		fmt.Fprint(w, `{"id":12,"account":{"login":"team"}}`)
 	case "POST /app/installations/12/access_tokens":
-		var body struct{ Permissions map[string]string }
+		var body struct {
+			Permissions map[string]string `json:"permissions"`
+		}
 		if data, err := io.ReadAll(r.Body); err != nil || json.Unmarshal(data, &body) != nil || len(body.Permissions) != 1 || body.Permissions["contents"] != "read" {
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			return

@@ -207,7 +207,7 @@ func TestRedirected(t *testing.T) {
 			requests[i] = &http.Request{URL: u, Header: header.Clone()}
 		}
 		requests[1].Header.Set("Referer", tt.from)
-		got := ""
+		var got string
 		if err := b.redirected(requests[1], requests[:1]); err != nil {
 			got = "refused"
 		} else {

@@ -48,7 +48,6 @@ func TestUnusedMirrorsAreRemoved(t *testing.T) {
 	f.blobs, f.trees = newCache[[]byte](1<<20), newCache[*tree](1<<20)
 	wantFile(t, s, "f", "2")
 	runtime.KeepAlive(s)
-	s = nil
 	f.blobs, f.trees = newCache[[]byte](1<<20), newCache[*tree](1<<20)
 	for range 3 {
 		runtime.GC()

@@ -73,12 +73,6 @@ func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.RoundTrip(req) //nolint:wrapcheck // http.Client wraps it
 }
 
-// close ends the connections that wait for further use.
-func (w *web) close() {
-	w.near.CloseIdleConnections()
-	w.far.CloseIdleConnections()
-}
-
 func siteOf(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
 // pool returns the authorities that the operator trusts for a host; nil for

@@ -66,7 +66,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
 		return checkDial(address)
 	}}
-	return d.DialContext(ctx, network, address)
+	return d.DialContext(ctx, network, address) //nolint:wrapcheck // *net.OpError says what was dialled
 }
 
 func checkDial(address string) error {

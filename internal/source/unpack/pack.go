@@ -32,7 +32,7 @@ func (b *Builder) finish(key string) error {
 	if _, err := b.w.Write(table); err != nil {
 		return err //nolint:wrapcheck // the store says what it was doing
 	}
-	end := append([]byte(magic), binary.BigEndian.AppendUint64(nil, uint64(b.offset))...)
+	end := append([]byte(magic), binary.BigEndian.AppendUint64(nil, uint64(b.offset))...) //nolint:gosec // it only grows
 	sum := sumOf(key, b.offset, table)
 	if _, err := b.w.Write(append(end, sum[:]...)); err != nil {
 		return err //nolint:wrapcheck // likewise
@@ -44,7 +44,7 @@ func (b *Builder) finish(key string) error {
 func sumOf(key string, offset int64, table []byte) [sha256.Size]byte {
 	h := sha256.New()
 	h.Write([]byte(key))
-	h.Write(binary.BigEndian.AppendUint64([]byte{0}, uint64(offset)))
+	h.Write(binary.BigEndian.AppendUint64([]byte{0}, uint64(offset))) //nolint:gosec // it is not negative
 	h.Write(table)
 	return [sha256.Size]byte(h.Sum(nil))
 }
@@ -62,7 +62,7 @@ func readTable(f *os.File, key string) ([]record, error) {
 	if _, err := f.ReadAt(end, info.Size()-int64(endSize)); err != nil {
 		return nil, err
 	}
-	offset := int64(binary.BigEndian.Uint64(end[len(magic):]))
+	offset := int64(binary.BigEndian.Uint64(end[len(magic):])) //nolint:gosec // what wraps around is negative, and refused below
 	size := info.Size() - int64(endSize) - offset
 	if !bytes.HasPrefix(end, []byte(magic)) || offset < 0 || size < 0 || size > maxTable {
 		return nil, errDamaged

@@ -70,7 +70,7 @@ func (c *chance) noted(name string, res []reflect.Value, call func() []reflect.V
 // day, hour, minute and second.
 func (c *chance) now() time.Time {
 	c.called = true
-	t := time.Now()
+	t := time.Now() //nolint:forbidigo // it is what a template means by now
 	if c.again {
 		t = t.AddDate(1, 1, 1).Add(time.Hour + time.Minute + time.Second)
 	}

@@ -76,7 +76,9 @@ func canonical(v any) string {
 	if json.Unmarshal(out, &n) != nil {
 		return string(out)
 	}
-	out, _ = json.Marshal(n)
+	if out, err = json.Marshal(n); err != nil {
+		return err.Error()
+	}
 	return string(out)
 }
 

@@ -50,17 +50,17 @@ type steps struct {
 	left int
 }
 
-// errSteps is what a validation panics with when it takes too long.
-type errSteps struct{ error }
+// stepsError is what a validation panics with when it takes too long.
+type stepsError struct{ error }
 
 // Validate implements jsonschema.SchemaExt.
 func (s *steps) Validate(*jsonschema.ValidatorContext, any) {
 	s.left--
 	switch {
 	case s.left < 0:
-		panic(errSteps{rutter.Errorf(rutter.CodeInvalid, "stopped: checking the values takes more than %d steps", maxSchemaSteps)})
+		panic(stepsError{rutter.Errorf(rutter.CodeInvalid, "stopped: checking the values takes more than %d steps", maxSchemaSteps)})
 	case s.left%1024 == 0 && s.ctx.Err() != nil:
-		panic(errSteps{rutter.Errorf(rutter.CodeInvalid, "stopped: %w", context.Cause(s.ctx))})
+		panic(stepsError{rutter.Errorf(rutter.CodeInvalid, "stopped: %w", context.Cause(s.ctx))})
 	}
 }
 
@@ -121,7 +121,7 @@ func (s *schema) check(ctx context.Context, vals map[string]any) (err error) {
 	defer func() {
 		s.steps.ctx = nil
 		if p := recover(); p != nil {
-			stopped, ok := p.(errSteps)
+			stopped, ok := p.(stepsError)
 			if !ok {
 				err = rutter.Errorf(rutter.CodeInvalid, "the schema cannot be applied: %v", p)
 				return

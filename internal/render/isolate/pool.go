@@ -139,7 +139,7 @@ func start(command []string) (*worker, error) {
 		return nil, rutter.Errorf(rutter.CodeInternal, "no command is set for evaluations")
 	}
 	w := &worker{said: &opening{}}
-	w.cmd = exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // it is this program, and outlives the render that it is started for
+	w.cmd = exec.Command(command[0], command[1:]...) //nolint:noctx // it is this program, and outlives the render that it is started for
 	w.cmd.Env = []string{}
 	w.cmd.Dir = "/"
 	w.cmd.Stderr = w.said

@@ -49,7 +49,7 @@ func Task(files isolate.Files, text []byte) ([]byte, error) {
 func one(vm *jsonnet.VM, imports *importer, file string) (answer, error) {
 	source, err := imports.contents(file)
 	if err != nil {
-		return answer{}, cmp.Or(imports.err, err)
+		return answer{}, cmp.Or(imports.err, err) //nolint:wrapcheck // it chooses between two that say it themselves
 	}
 	var traces limited
 	vm.SetTraceOut(&traces)

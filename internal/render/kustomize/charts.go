@@ -41,11 +41,7 @@ func (b bringer) charts(k *types.Kustomization) error {
 		}
 		wanted = append(wanted, generated{globals, c, b.at.display(), b.line(c.Name), "helmCharts"})
 	}
-	more, err := b.chartGenerators(k)
-	if err != nil {
-		return err
-	}
-	wanted = append(wanted, more...)
+	wanted = append(wanted, b.chartGenerators(k)...)
 	k.HelmCharts, k.HelmGlobals = nil, nil
 	if len(wanted) == 0 {
 		return nil
@@ -80,7 +76,7 @@ type generated struct {
 }
 
 // chartGenerators takes the configurations that inflate charts off the list of generators.
-func (b bringer) chartGenerators(k *types.Kustomization) ([]generated, error) {
+func (b bringer) chartGenerators(k *types.Kustomization) []generated {
 	var out []generated
 	var rest []string
 	for _, entry := range k.Generators {
@@ -121,7 +117,7 @@ func (b bringer) chartGenerators(k *types.Kustomization) ([]generated, error) {
 		out = append(out, charts...)
 	}
 	k.Generators = rest
-	return out, nil
+	return out
 }
 
 func (f *snapshotFS) noChart(file string, line int, format string, args ...any) error {

@@ -136,7 +136,8 @@ func (r *Renderer) prepare(in *Input) (*edited, error) {
 
 func (e *edited) edit(in *Input) error {
 	e.k.FixKustomization()
-	what, err := "the options of source.kustomize do not fit", error(nil)
+	what := "the options of source.kustomize do not fit"
+	var err error
 	if in.Flux != nil {
 		what, err = "the options of the Kustomization do not fit", in.Flux.edit(in.Repo, in.Path, &e.k)
 	} else {

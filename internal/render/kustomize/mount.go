@@ -51,8 +51,6 @@ type place struct {
 	path string
 }
 
-func (p place) full() string { return path.Join(p.m.root, p.path) }
-
 func (p place) display() string { return p.m.display(p.path) }
 
 // dir is the folder that holds p.

@@ -128,7 +128,7 @@ const maxDiscovered = 10_000
 
 // discoversByCommand asks a program, which must succeed and print something.
 func (r *Renderer) discoversByCommand(ctx context.Context, d Definition, in Input) (bool, error) {
-	in = aside(in)
+	in = aside(ctx, in)
 	env, _, err := environment(d, in, r.opts.Env[d.Name])
 	if err != nil {
 		return false, err
@@ -165,10 +165,10 @@ func (r *Renderer) discoversByCommand(ctx context.Context, d Definition, in Inpu
 var asideLimits = record.Limits{Reads: 100_000, Bytes: 512 << 20}
 
 // aside returns the same input with notes of its own.
-func aside(in Input) Input {
+func aside(ctx context.Context, in Input) Input {
 	in.Env = in.Env.Aside()
 	if snap, ok := in.Links.(rutter.Snapshot); ok {
-		in.Repo = record.New(in.Repo.Context(), snap, record.Options{Limits: asideLimits})
+		in.Repo = record.New(ctx, snap, record.Options{Limits: asideLimits})
 	}
 	return in
 }

@@ -35,6 +35,8 @@ type Options struct {
 	sandbox.Limits
 
 	Logger *slog.Logger
+	// Now is the clock by which a render is timed; nil means the machine's.
+	Now func() time.Time
 }
 
 // Renderer runs plugins. It is safe for concurrent use.
@@ -50,6 +52,9 @@ type Renderer struct {
 func New(o Options) *Renderer {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default
 	}
 	return &Renderer{opts: o, answers: map[string]bool{}}
 }
@@ -101,7 +106,7 @@ func (r *Renderer) Render(ctx context.Context, d Definition, in Input) ([]rutter
 	if err != nil {
 		return nil, nil, err
 	}
-	start := time.Now()
+	start := r.opts.Now()
 	run, err := r.begin(d, in, env)
 	if err != nil {
 		return nil, nil, err
@@ -120,7 +125,7 @@ func (r *Renderer) Render(ctx context.Context, d Definition, in Input) ([]rutter
 	if err != nil {
 		return nil, nil, err
 	}
-	r.opts.Logger.Debug("plugin has rendered", "plugin", d.FullName(), "path", in.Path, "objects", len(objs), "ms", time.Since(start).Milliseconds())
+	r.opts.Logger.Debug("plugin has rendered", "plugin", d.FullName(), "path", in.Path, "objects", len(objs), "ms", r.opts.Now().Sub(start).Milliseconds())
 	return objs, slices.Concat(d.Warnings, warnings, run.warnings, more), nil
 }
 

@@ -22,9 +22,9 @@ import (
 
 // counts is what the suite prints at its end.
 type counts struct {
-	mu                             sync.Mutex
-	equal, failBoth, random        int
-	stricter, noObjects, different []string
+	mu                      sync.Mutex
+	equal, failBoth, random int
+	stricter, noObjects     []string
 }
 
 func (n *counts) add(f func()) {

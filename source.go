@@ -57,25 +57,26 @@ type Snapshot interface {
 
 // Repo names a repository and what to read of it: a Git repository, a chart of
 // a Helm repository or registry, an OCI artifact, or one file on the web.
+// Its text in JSON is a part of what renders remember: see Key.
 type Repo struct {
 	// URL as the user wrote it. Git: https://, http://, ssh://, file:// or scp
 	// form. Charts: https:// of an index, oci:// or a registry without a scheme
 	// (host/path); @NAME is the Helm repository registered by that name.
-	URL string
+	URL string `json:"URL"`
 	// Revision is a branch, a tag, a commit, a version or a constraint on
 	// versions; empty for HEAD, or for the newest version of a chart.
-	Revision string
+	Revision string `json:"Revision"`
 	// Project restricts which credentials may be used; empty means unscoped only.
-	Project string
+	Project string `json:"Project"`
 	// Chart names a chart of a Helm repository or registry (reference 1.2).
-	Chart string
+	Chart string `json:"Chart"`
 	// TagPrefix is put before versions when tags of Git are looked for.
-	TagPrefix string
+	TagPrefix string `json:"TagPrefix"`
 	// File says that URL names one file, to be read over HTTP(S).
-	File bool
+	File bool `json:"File"`
 	// PassCredentials sends a Helm repository's credentials to other hosts that
 	// its index names, too (reference 1.6).
-	PassCredentials bool
+	PassCredentials bool `json:"PassCredentials"`
 }
 
 // The kinds of repository.

@@ -87,6 +87,7 @@ func ofInput(err error) bool {
 	switch rutter.CodeOf(err) {
 	case rutter.CodeInvalid, rutter.CodeNotFound, rutter.CodeUnsupported:
 		return true
+	default: // another place, or another time, may do better
+		return false
 	}
-	return false
 }

@@ -191,7 +191,7 @@ func (r *Renderer) fetcher(req rutter.RenderRequest) func(context.Context, rutte
 		repo.Project = req.Project
 		if req.Permit != nil {
 			if err := req.Permit(repo); err != nil {
-				return nil, err
+				return nil, err //nolint:wrapcheck // it says who may not use what
 			}
 		}
 		if r.opts.Sources == nil {

@@ -81,7 +81,7 @@ func withoutHelmVersion(source []byte) ([]byte, error) {
 	}
 	var helm map[string]json.RawMessage
 	if json.Unmarshal(fields["helm"], &helm) != nil || helm["version"] == nil {
-		return source, nil
+		return source, nil //nolint:nilerr // what is no mapping is refused by who decodes it all
 	}
 	delete(helm, "version")
 	var err error

@@ -49,7 +49,7 @@ func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]ru
 	if j.source.Directory != nil {
 		in.Options = *j.source.Directory
 	}
-	return directory.Render(in)
+	return directory.Render(in) //nolint:contextcheck // the repository of in carries it
 }
 
 func (r *Renderer) runPlugin(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {

@@ -54,7 +54,7 @@ func objects(v any, origin rutter.Origin, where string, depth int) ([]rutter.Obj
 		return expand(m, items, origin, where, depth)
 	}
 	if err := cmp.Or(notAList(m, origin, where), check(m, origin, where)); err != nil {
-		return nil, err
+		return nil, err //nolint:wrapcheck // one of these two, which name the object
 	}
 	return []rutter.Object{{Unstructured: &unstructured.Unstructured{Object: m}, Origin: origin}}, nil
 }

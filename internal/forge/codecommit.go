@@ -312,7 +312,10 @@ func (codeCommit) pathExists(ctx context.Context, s *session, repo rutter.ForgeR
 		return false, err
 	}
 	if r.missing() {
-		return false, nil // the folder is not there, and AWS has said so
+		if slices.Contains(awsNone, awsFault(r.body)) {
+			return false, nil // the folder is not there
+		}
+		return false, s.fail(s.what, rutter.CodeUnavailable, "HTTP 404 is no answer of CodeCommit's: check api")
 	}
 	found, err := one[commitFolder](r)
 	if err != nil {

@@ -184,9 +184,11 @@ func TestPathExists(t *testing.T) {
 				}
 			}
 			// What cannot be read has no paths that are missing.
-			s.change(refuseAll)
-			if _, err := c.PathExists(t.Context(), q, repo, "other"); err == nil {
-				t.Error("a repository that has gone has no other paths, it seems")
+			for _, gone := range []func(*http.Request, *recorder){refuseAll, func(r *http.Request, rec *recorder) { notFound.tamper(t, r, rec) }} {
+				s.change(gone)
+				if _, err := c.PathExists(t.Context(), q, repo, "other"); rutter.CodeOf(err) != rutter.CodeUnavailable {
+					t.Errorf("a path in a repository that has gone: %v", err)
+				}
 			}
 		})
 	}

@@ -39,8 +39,14 @@ func TestConditionalRequests(t *testing.T) {
 			}
 			// Another login sees what it is shown, not what somebody else was shown.
 			c.opts.Secrets = secrets("an-0ther")
+			s.requests()
 			if _, err := c.Repositories(t.Context(), u.ask(s)); rutter.CodeOf(err) != rutter.CodeForbidden {
 				t.Errorf("another login: %v", err)
+			}
+			for _, r := range s.requests() {
+				if r.Header.Get("If-None-Match") != "" {
+					t.Error("another login is compared with what the first one was shown")
+				}
 			}
 		})
 	}
@@ -96,18 +102,26 @@ func TestSharedWalk(t *testing.T) {
 	s.change(func(*http.Request, *recorder) { <-hold })
 	c := New(testOptions(u))
 	var wg sync.WaitGroup
-	for range 10 {
+	answers := make([][]rutter.ForgePullRequest, 10)
+	for i := range answers {
 		wg.Go(func() {
 			got, err := c.PullRequests(t.Context(), u.pullQuery(s))
 			if err != nil || len(got) != manyPulls {
 				t.Error(len(got), err)
+				return
 			}
-			got[0].Title = "mine" // the answer is the asker's own
+			got[0].Number = int64(i) // the answer is the asker's own
+			answers[i] = got
 		})
 	}
 	time.Sleep(100 * time.Millisecond)
 	close(hold)
 	wg.Wait()
+	for i, got := range answers {
+		if len(got) > 0 && got[0].Number != int64(i) {
+			t.Errorf("asker %d has the answer of asker %d", i, got[0].Number)
+		}
+	}
 	if n := len(s.requests()); n != 5 {
 		t.Errorf("%d requests: three pages, and two looked at again, are 5", n)
 	}

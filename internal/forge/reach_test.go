@@ -120,7 +120,11 @@ func TestRefusedAddresses(t *testing.T) {
 		}
 	}
 	for _, api := range []string{"http://169.254.169.254", "http://[fe80::1]", "http://0.0.0.0:8080", "http://[::ffff:169.254.169.254]/x"} {
-		_, err := New(Options{Secrets: secrets(secretOf), Pause: time.Millisecond}).Repositories(t.Context(), rutter.ForgeQuery{Provider: rutter.ForgeGitHub, API: api, Owner: "acme", Token: loginRef})
+		looked := func(context.Context, rutter.SecretRef) (string, error) {
+			t.Errorf("%s: the login is looked up", api)
+			return secretOf, nil
+		}
+		_, err := New(Options{Secrets: looked, Pause: time.Millisecond}).Repositories(t.Context(), rutter.ForgeQuery{Provider: rutter.ForgeGitHub, API: api, Owner: "acme", Token: loginRef})
 		if rutter.CodeOf(err) != rutter.CodeForbidden {
 			t.Errorf("%s: %v", api, err)
 		}

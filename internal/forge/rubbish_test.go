@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,16 +48,17 @@ func inner(t *testing.T, body string) (before, list, after string) {
 	return "", "", ""
 }
 
-// rubbish is what a service may answer instead of the truth. In none of these
-// cases may a list come back, and least of all a shorter one.
-var rubbish = []struct {
+type rubbishCase struct {
 	reason string
-	// tamper returns false for an answer that it lets be.
 	tamper func(t *testing.T, r *http.Request, rec *recorder)
 	// pages says that it takes a list of several parts.
 	pages bool
 	code  rutter.Code
-}{
+}
+
+// rubbish is what a service may answer instead of the truth. In none of these
+// cases may a list come back, and least of all a shorter one.
+var rubbish = []rubbishCase{
 	{"a page with status 200", func(_ *testing.T, _ *http.Request, rec *recorder) {
 		rec.Header().Set("Content-Type", "text/html; charset=utf-8")
 		replaceBody(rec, "<!DOCTYPE html><html><body>We will be back soon.</body></html>")
@@ -75,6 +77,9 @@ var rubbish = []struct {
 	{"an empty object", func(_ *testing.T, _ *http.Request, rec *recorder) { replaceBody(rec, "{}") }, false, rutter.CodeUnavailable},
 	{"an excuse with status 200", func(_ *testing.T, _ *http.Request, rec *recorder) {
 		replaceBody(rec, `{"message":"server is in maintenance","error":"down"}`)
+	}, false, rutter.CodeUnavailable},
+	{"lists that are null", func(_ *testing.T, _ *http.Request, rec *recorder) {
+		replaceBody(rec, `{"count":0,"value":null,"values":null,"isLastPage":true,"repositories":null,"branches":null}`)
 	}, false, rutter.CodeUnavailable},
 	{"a number", func(_ *testing.T, _ *http.Request, rec *recorder) { replaceBody(rec, "17") }, false, rutter.CodeUnavailable},
 	{"elements of nothing", func(t *testing.T, _ *http.Request, rec *recorder) {
@@ -175,10 +180,16 @@ func checkRubbish(t *testing.T, what string, n int, err error, code rutter.Code)
 	}
 }
 
+// notFound is an answer of the API itself about something that was just listed.
+var notFound = rubbishCase{"not found", func(_ *testing.T, _ *http.Request, rec *recorder) {
+	rec.Code = http.StatusNotFound
+	replaceBody(rec, `{"message":"Not Found"}`)
+}, false, rutter.CodeUnavailable}
+
 // The elements of a list vanish one by one too, when what is asked about each is rubbish.
 func TestRubbishBelowTheList(t *testing.T) {
 	for _, u := range providers() {
-		for _, c := range rubbish[:16] {
+		for _, c := range append(slices.Clone(rubbish[:17]), notFound) {
 			t.Run(u.name+" "+c.reason, func(t *testing.T) {
 				s := serve(t, u.protocol)
 				s.change(func(r *http.Request, rec *recorder) {
@@ -270,6 +281,76 @@ func TestWithoutLinks(t *testing.T) {
 				t.Errorf("%d pull requests of %d", len(got), manyPulls)
 			}
 		})
+	}
+}
+
+// Nor must an empty page that stands in for one.
+func TestWithoutLinksAndPages(t *testing.T) {
+	for _, u := range providers() {
+		if u.name != "gitlab" && u.name != "gitea" {
+			continue // GitHub promises no length
+		}
+		t.Run(u.name, func(t *testing.T) {
+			s := serve(t, u.protocol)
+			s.change(func(r *http.Request, rec *recorder) {
+				rec.Header().Del("Link")
+				if laterPart(r) {
+					replaceBody(rec, "[]")
+				}
+			})
+			got, err := New(testOptions(u)).PullRequests(t.Context(), u.pullQuery(s))
+			checkRubbish(t, "pull requests", len(got), err, rutter.CodeUnavailable)
+		})
+	}
+}
+
+// A server that repeats elements has left out others.
+func TestRepeatedElements(t *testing.T) {
+	u := providers()[0]
+	s := serve(t, u.protocol)
+	s.change(func(r *http.Request, rec *recorder) {
+		if r.URL.Query().Get("page") == "3" {
+			text, _ := json.Marshal(slice(30, 0, 30, githubPullOf))
+			replaceBody(rec, string(text))
+		}
+	})
+	got, err := New(testOptions(u)).PullRequests(t.Context(), u.pullQuery(s))
+	checkRubbish(t, "pull requests", len(got), err, rutter.CodeUnavailable)
+}
+
+// Empty pages that lead to themselves are not followed for long.
+func TestCircle(t *testing.T) {
+	u := providers()[0]
+	s := serve(t, u.protocol)
+	s.change(func(r *http.Request, rec *recorder) {
+		if isList(r) {
+			replaceBody(rec, "[]")
+			setNext(t, u, rec, "http://"+r.Host+r.URL.RequestURI())
+		}
+	})
+	got, err := New(testOptions(u)).PullRequests(t.Context(), u.pullQuery(s))
+	checkRubbish(t, "pull requests", len(got), err, rutter.CodeUnavailable)
+	if n := len(s.requests()); n > 3 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// What an answer counts itself has to be in it, and what was listed be described.
+func TestShortAnswers(t *testing.T) {
+	for _, u := range providers() {
+		s := serve(t, u.protocol)
+		s.change(func(r *http.Request, rec *recorder) {
+			switch {
+			case u.name == "azureDevOps" && isList(r):
+				replaceBody(rec, strings.Replace(rec.Body.String(), `"count":120`, `"count":121`, 1))
+			case strings.HasSuffix(r.Header.Get("X-Amz-Target"), "BatchGetRepositories"):
+				replaceBody(rec, `{"repositories":[],"errors":[]}`)
+			}
+		})
+		got, err := New(testOptions(u)).Repositories(t.Context(), u.ask(s))
+		if short := u.name == "azureDevOps" || u.name == "awsCodeCommit"; short != (rutter.CodeOf(err) == rutter.CodeUnavailable) {
+			t.Errorf("%s: %d, %v", u.name, len(got), err)
+		}
 	}
 }
 

@@ -126,7 +126,9 @@ func (p *planner) follow(ctx context.Context, s *planSide, level []declared) ([]
 		level = nil
 		for _, u := range todo {
 			if u.err != nil {
-				s.problem(u.name, u.err)
+				if !u.held || !u.vanished() { // that it is gone is why it would be removed
+					s.problem(u.name, u.err)
+				}
 				continue
 			}
 			more := p.declaredBy(ctx, s, u)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,21 @@ func (p *planner) live(ctx context.Context) error {
 	return nil
 }
 
+// deafSink is for who asks clusters and watches nothing.
+type deafSink struct{}
+
+// Observed implements rutter.LiveSink.
+func (deafSink) Observed(rutter.LiveEvent) {}
+
+// Listed implements rutter.LiveSink.
+func (deafSink) Listed(string, rutter.GVK, int64) {}
+
+// Tainted implements rutter.LiveSink.
+func (deafSink) Tainted(string, rutter.GVK, error) {}
+
+// Reachable implements rutter.LiveSink.
+func (deafSink) Reachable(string, error) {}
+
 // ExportConfig is what ExportClusters needs.
 type ExportConfig struct {
 	REST      *rest.Config
@@ -67,7 +83,7 @@ func ExportClusters(ctx context.Context, cfg ExportConfig) (preview.Inventory, e
 	if err := c.List(ctx, &secrets, client.InNamespace(cfg.Namespace), client.MatchingLabels{argo.LabelSecretType: argo.SecretTypeCluster}); err != nil {
 		return inv, fmt.Errorf("list Secrets of clusters: %w", err)
 	}
-	members := cluster.New(cluster.Options{Sink: &lateSink{}})
+	members := cluster.New(cluster.Options{Logger: slog.New(slog.DiscardHandler), Sink: deafSink{}})
 	defer members.Close()
 	if err := members.SetLocal(cfg.REST); err != nil {
 		return inv, fmt.Errorf("reach the control plane's own cluster: %w", err)

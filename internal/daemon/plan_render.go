@@ -28,6 +28,8 @@ type planUnit struct {
 	cluster             preview.ClusterFacts
 	set, parent, file   string
 	stays, orphans, bad string
+	// held says that only the budget keeps it.
+	held bool
 
 	requests []rutter.RenderRequest // one a source; those that are only referred to are empty
 	renders  []rutter.Manifests
@@ -284,7 +286,7 @@ func (p *planner) show(s *planSide) preview.Side {
 	for _, u := range s.ordered() {
 		shown := preview.Unit{ID: u.unit.ID, Name: u.name, Set: u.set, Parent: u.parent, File: u.file, Cluster: u.cluster.Name, Server: u.cluster.Server,
 			Namespace: u.unit.Target.Namespace, Key: u.key, Objects: u.objects, Failed: u.err != nil, Refused: u.bad,
-			Vanished: u.err != nil && rutter.CodeOf(u.err) == rutter.CodeNotFound,
+			Vanished: u.vanished() && !u.held,
 			Prunes:   u.unit.Policy.Automated && u.unit.Policy.Prune, Manual: !u.unit.Policy.Automated, Stays: u.stays, Orphans: u.orphans}
 		if o := p.otherSide(s).units[u.name]; o == nil || o.key != u.key {
 			shown.Declaration, shown.Inputs = plainJSON(map[string]any{"spec": u.app.Spec, "metadata": metadata(u.app)}), u.inputs()
@@ -292,6 +294,11 @@ func (p *planner) show(s *planSide) preview.Side {
 		out.Units = append(out.Units, shown)
 	}
 	return out
+}
+
+// vanished reports whether what its sources name is not there.
+func (u *planUnit) vanished() bool {
+	return u.err != nil && rutter.CodeOf(u.err) == rutter.CodeNotFound
 }
 
 func (p *planner) otherSide(s *planSide) *planSide {

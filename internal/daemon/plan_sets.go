@@ -90,6 +90,7 @@ func (p *planner) decided(s *planSide, ps *planSet, handovers []generate.Handove
 			continue
 		}
 		if u := p.unit(s, app, ps.from, ps.name); u != nil {
+			u.held = c.Verb == generate.Hold && c.Err == nil
 			ps.size++
 			out = append(out, u)
 		}

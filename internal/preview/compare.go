@@ -266,7 +266,21 @@ func (c *comparison) conclude() {
 		}
 	}
 	p.Digest = digest(*p)
+	if n := manual(p.Applications); n > 0 {
+		p.Notes = append(p.Notes, plural(n, "application")+" of these wait until somebody syncs them.")
+	}
 	p.lists()
+}
+
+// manual counts the Applications that change only when somebody syncs them.
+func manual(changes []UnitChange) int {
+	n := 0
+	for _, c := range changes {
+		if c.Manual && c.Objects.total() > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // lists makes lists without members such as JSON has them: empty, not absent.

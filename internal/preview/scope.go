@@ -17,7 +17,7 @@ var clusterWide = map[string][]string{
 	"networking.k8s.io":            {"IngressClass", "IPAddress", "ServiceCIDR"},
 	"node.k8s.io":                  {"RuntimeClass"},
 	"rbac.authorization.k8s.io":    {"ClusterRole", "ClusterRoleBinding"},
-	"resource.k8s.io":              {"DeviceClass", "ResourceSlice"},
+	"resource.k8s.io":              {"DeviceClass", "DeviceTaintRule", "ResourcePoolStatusRequest", "ResourceSlice"},
 	"scheduling.k8s.io":            {"PriorityClass"},
 	"storage.k8s.io":               {"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"},
 	"storagemigration.k8s.io":      {"StorageVersionMigration"},

@@ -2,11 +2,8 @@ package forge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
-	"strings"
 
 	"github.com/rutterhq/rutter"
 )
@@ -199,33 +196,35 @@ func gitlabServer() http.Handler {
 		}
 		answer(w, 200, object{"file_path": r.PathValue("path"), "content": "YQ=="})
 	})
-	mux.HandleFunc(prefix+"/projects/{id}/merge_requests", func(w http.ResponseWriter, r *http.Request) {
-		if id := r.PathValue("id"); id != "acme/team/"+repoName(0) && id != "500" {
-			answer(w, 404, object{"message": "404 Project Not Found"})
-			return
-		}
-		var indices []int
-		for i := range manyPulls {
-			if r.URL.Query().Get("labels") != "preview" || i%2 == 0 {
-				indices = append(indices, i)
-			}
-		}
-		w.Header().Set("X-Total", fmt.Sprint(len(indices)))
-		pages(w, r, "per_page", len(indices), func(at int) any {
-			i := indices[at]
-			branch := fmt.Sprintf("feature/pr-%d", i)
-			names := []string{}
-			for _, l := range labelsOf(i) {
-				names = append(names, l.(object)["name"].(string))
-			}
-			return object{
-				"iid": i + 1, "id": 90000 + i, "title": fmt.Sprintf("Change %d", i), "state": "opened", "source_branch": branch, "target_branch": "main",
-				"sha": shaOf(repoName(0), branch), "labels": names, "author": object{"username": "ann"},
-			}
-		})
-	})
+	mux.HandleFunc(prefix+"/projects/{id}/merge_requests", gitlabMergeRequests)
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, 404, object{"error": "404 Not Found"}) })
 	return guard("PRIVATE-TOKEN", secretOf, object{"message": "401 Unauthorized"}, mux)
+}
+
+func gitlabMergeRequests(w http.ResponseWriter, r *http.Request) {
+	if id := r.PathValue("id"); id != "acme/team/"+repoName(0) && id != "500" {
+		answer(w, 404, object{"message": "404 Project Not Found"})
+		return
+	}
+	var indices []int
+	for i := range manyPulls {
+		if r.URL.Query().Get("labels") != "preview" || i%2 == 0 {
+			indices = append(indices, i)
+		}
+	}
+	w.Header().Set("X-Total", fmt.Sprint(len(indices)))
+	pages(w, r, "per_page", len(indices), func(at int) any {
+		i := indices[at]
+		branch := fmt.Sprintf("feature/pr-%d", i)
+		names := []string{}
+		for _, l := range labelsOf(i) {
+			names = append(names, l.(object)["name"].(string))
+		}
+		return object{
+			"iid": i + 1, "id": 90000 + i, "title": fmt.Sprintf("Change %d", i), "state": "opened", "source_branch": branch, "target_branch": "main",
+			"sha": shaOf(repoName(0), branch), "labels": names, "author": object{"username": "ann"},
+		}
+	})
 }
 
 func giteaServer() http.Handler {
@@ -264,282 +263,4 @@ func giteaServer() http.Handler {
 	mux.HandleFunc(prefix+"/repos/acme/"+repoName(0)+"/pulls", func(w http.ResponseWriter, r *http.Request) { total(w, r, manyPulls, githubPullOf) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, 404, notFound) })
 	return guard("Authorization", "token "+secretOf, object{"message": "user does not exist [uid: 0, name: ]"}, mux)
-}
-
-func bitbucketServerServer() http.Handler {
-	mux := http.NewServeMux()
-	const prefix = "GET /rest/api/1.0/projects/ACME/repos"
-	refuse := func(w http.ResponseWriter, exception string) {
-		answer(w, 404, object{"errors": []any{object{"context": nil, "message": "It is not there.", "exceptionName": "com.atlassian.bitbucket." + exception}}})
-	}
-	part := func(w http.ResponseWriter, r *http.Request, n int, element func(int) any) {
-		start, limit := intOf(r, "start", 0), intOf(r, "limit", 25)
-		values := slice(n, start, limit, element)
-		body := object{"size": len(values), "limit": limit, "start": start, "isLastPage": start+limit >= n, "values": values, "nextPageStart": nil}
-		if start+limit < n {
-			body["nextPageStart"] = start + limit
-		}
-		answer(w, 200, body)
-	}
-	branch := func(repo, name string) object {
-		return object{"id": "refs/heads/" + name, "displayId": name, "type": "BRANCH", "latestCommit": shaOf(repo, name), "isDefault": name == "main"}
-	}
-	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		part(w, r, manyRepos, func(i int) any {
-			return object{"id": 1000 + i, "slug": repoName(i), "name": "App " + repoName(i), "project": object{"key": "ACME"}, "state": "AVAILABLE", "links": object{"clone": []any{
-				object{"name": "http", "href": "https://example.com/scm/acme/" + repoName(i) + ".git"},
-				object{"name": "ssh", "href": "ssh://git@example.com:7999/acme/" + repoName(i) + ".git"},
-			}}}
-		})
-	})
-	mux.HandleFunc(prefix+"/{repo}/branches/default", func(w http.ResponseWriter, r *http.Request) {
-		switch i := repoIndex(r.PathValue("repo")); i {
-		case empty:
-			refuse(w, "repository.NoDefaultBranchException")
-		case 10: // as a server that has not this question any more
-			answer(w, 404, object{"message": "HTTP 404 Not Found"})
-		default:
-			answer(w, 200, branch(r.PathValue("repo"), "main"))
-		}
-	})
-	mux.HandleFunc(prefix+"/{repo}/branches", func(w http.ResponseWriter, r *http.Request) {
-		all := branchesOf(repoIndex(r.PathValue("repo")))
-		part(w, r, len(all), func(i int) any { return branch(r.PathValue("repo"), all[i]) })
-	})
-	mux.HandleFunc(prefix+"/{repo}/browse/{path...}", func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Query().Get("at") != "refs/heads/main" && r.URL.Query().Get("at") != "refs/heads/feature/x":
-			refuse(w, "commit.NoSuchCommitException")
-		case !hasPath(r.PathValue("path")):
-			refuse(w, "content.NoSuchPathException")
-		default:
-			answer(w, 200, object{"type": "FILE"})
-		}
-	})
-	mux.HandleFunc(prefix+"/"+repoName(0)+"/pull-requests", func(w http.ResponseWriter, r *http.Request) {
-		part(w, r, manyPulls, func(i int) any {
-			name := fmt.Sprintf("feature/pr-%d", i)
-			return object{
-				"id": i + 1, "title": fmt.Sprintf("Change %d", i), "state": "OPEN", "fromRef": branch(repoName(0), name), "toRef": branch(repoName(0), "main"),
-				"author": object{"user": object{"name": "ann"}},
-			}
-		})
-	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { refuse(w, "project.NoSuchProjectException") })
-	return guard("Authorization", basic("bot", secretOf), object{"errors": []any{object{"message": "Authentication failed."}}}, mux)
-}
-
-func bitbucketCloudServer() http.Handler {
-	mux := http.NewServeMux()
-	const prefix = "GET /2.0/repositories/acme"
-	part := func(w http.ResponseWriter, r *http.Request, n int, element func(int) any) {
-		page, size := intOf(r, "page", 1), intOf(r, "pagelen", 10)
-		body := object{"pagelen": size, "page": page, "size": n, "values": slice(n, (page-1)*size, size, element)}
-		if page*size < n {
-			q := r.URL.Query()
-			q.Set("page", fmt.Sprint(page+1))
-			body["next"] = fmt.Sprintf("http://%s%s?%s", r.Host, r.URL.EscapedPath(), q.Encode())
-		}
-		answer(w, 200, body)
-	}
-	branch := func(repo, name string) any { return object{"name": name, "target": object{"hash": shaOf(repo, name)}} }
-	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		part(w, r, manyRepos, func(i int) any {
-			repo := object{"uuid": fmt.Sprintf("{0000-%d}", i), "slug": repoName(i), "name": "App " + repoName(i), "mainbranch": object{"name": "main"}, "links": object{"clone": []any{
-				object{"name": "https", "href": "https://example.com/acme/" + repoName(i) + ".git"},
-				object{"name": "ssh", "href": "git@example.com:acme/" + repoName(i) + ".git"},
-			}}}
-			if i == empty {
-				repo["mainbranch"] = nil
-			}
-			return repo
-		})
-	})
-	mux.HandleFunc(prefix+"/{repo}/refs/branches", func(w http.ResponseWriter, r *http.Request) {
-		all := branchesOf(repoIndex(r.PathValue("repo")))
-		part(w, r, len(all), func(i int) any { return branch(r.PathValue("repo"), all[i]) })
-	})
-	mux.HandleFunc(prefix+"/{repo}/refs/branches/{branch...}", func(w http.ResponseWriter, r *http.Request) {
-		answer(w, 200, branch(r.PathValue("repo"), r.PathValue("branch")))
-	})
-	mux.HandleFunc(prefix+"/{repo}/src/{sha}/{path...}", func(w http.ResponseWriter, r *http.Request) {
-		if !hasPath(r.PathValue("path")) {
-			answer(w, 404, object{"type": "error", "error": object{"message": "No such file or directory: " + r.PathValue("path")}})
-			return
-		}
-		answer(w, 200, object{"type": "commit_file"})
-	})
-	mux.HandleFunc(prefix+"/"+repoName(0)+"/pullrequests", func(w http.ResponseWriter, r *http.Request) {
-		if intOf(r, "pagelen", 10) > 50 {
-			answer(w, 400, object{"type": "error", "error": object{"message": "Invalid pagelen"}})
-			return
-		}
-		part(w, r, manyPulls, func(i int) any {
-			name := fmt.Sprintf("feature/pr-%d", i)
-			return object{
-				"id": i + 1, "title": fmt.Sprintf("Change %d", i), "author": object{"nickname": "ann"},
-				"source":      object{"branch": object{"name": name}, "commit": object{"hash": shaOf(repoName(0), name)[:12]}},
-				"destination": object{"branch": object{"name": "main"}, "commit": object{"hash": shaOf(repoName(0), "main")[:12]}},
-			}
-		})
-	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 404, object{"type": "error", "error": object{"message": "No workspace"}})
-	})
-	return guard("Authorization", "Bearer "+secretOf, object{"type": "error", "error": object{"message": "Token is invalid"}}, mux)
-}
-
-func azureServer() http.Handler {
-	mux := http.NewServeMux()
-	const prefix = "GET /acme/{project}/_apis/git/repositories"
-	counted := func(w http.ResponseWriter, values []any) {
-		answer(w, 200, object{"count": len(values), "value": values})
-	}
-	mux.HandleFunc(prefix, func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("project") != "My Team" {
-			answer(w, 404, object{"typeKey": "ProjectDoesNotExistWithNameException", "message": "TF200016: The project does not exist."})
-			return
-		}
-		counted(w, slice(manyRepos, 0, manyRepos, func(i int) any {
-			repo := object{"id": fmt.Sprintf("id-%d", i), "name": repoName(i), "remoteUrl": "https://acme@example.com/acme/My%20Team/_git/" + repoName(i), "defaultBranch": "refs/heads/main", "isDisabled": false}
-			if i == empty {
-				delete(repo, "defaultBranch")
-			}
-			return repo
-		}))
-	})
-	mux.HandleFunc(prefix+"/{id}/refs", func(w http.ResponseWriter, r *http.Request) {
-		var i int
-		_, _ = fmt.Sscanf(r.PathValue("id"), "id-%d", &i)
-		var refs []any
-		for _, b := range branchesOf(i) {
-			if strings.HasPrefix("heads/"+b, r.URL.Query().Get("filter")) {
-				refs = append(refs, object{"name": "refs/heads/" + b, "objectId": shaOf(repoName(i), b)})
-			}
-		}
-		// One ref an answer, so that the token is needed.
-		at := intOf(r, "continuationToken", 0)
-		if at+1 < len(refs) {
-			w.Header().Set("x-ms-continuationtoken", fmt.Sprint(at+1))
-		}
-		counted(w, slice(len(refs), at, 1, func(i int) any { return refs[i] }))
-	})
-	mux.HandleFunc(prefix+"/{id}/items", func(w http.ResponseWriter, r *http.Request) {
-		if !hasPath(strings.TrimPrefix(r.URL.Query().Get("path"), "/")) {
-			answer(w, 404, object{"typeKey": "GitItemNotFoundException", "message": "TF401174: The item could not be found."})
-			return
-		}
-		answer(w, 200, object{"objectId": "1"})
-	})
-	mux.HandleFunc(prefix+"/"+repoName(0)+"/pullrequests", func(w http.ResponseWriter, r *http.Request) {
-		counted(w, slice(manyPulls, intOf(r, "$skip", 0), intOf(r, "$top", 101), func(i int) any {
-			branch := fmt.Sprintf("feature/pr-%d", i)
-			return object{
-				"pullRequestId": i + 1, "title": fmt.Sprintf("Change %d", i), "status": "active", "sourceRefName": "refs/heads/" + branch, "targetRefName": "refs/heads/main",
-				"lastMergeSourceCommit": object{"commitId": shaOf(repoName(0), branch)}, "createdBy": object{"uniqueName": "ann@example.com"}, "labels": labelsOf(i),
-			}
-		}))
-	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, 404, object{"typeKey": "Unknown", "message": "TF: not there"})
-	})
-	// A refused login gets the page to sign in at, with a status that is no error.
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != basic("", secretOf) {
-			w.Header().Set("Content-Type", "text/html")
-			w.WriteHeader(http.StatusNonAuthoritativeInfo)
-			_, _ = io.WriteString(w, "<!DOCTYPE html><html>Sign In</html>")
-			return
-		}
-		if r.URL.Query().Get("api-version") == "" {
-			answer(w, 400, object{"message": "api-version"})
-			return
-		}
-		mux.ServeHTTP(w, r)
-	})
-}
-
-func identity(context.Context) (AWSKey, error) {
-	return AWSKey{ID: "AKIDEXAMPLE", Secret: secretOf, Session: "session"}, nil
-}
-
-// codeCommitServer checks signatures by signing what it got itself.
-func codeCommitServer() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		refuse := func(kind string) {
-			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-			w.WriteHeader(http.StatusBadRequest)
-			_ = json.NewEncoder(w).Encode(object{"__type": kind, "message": "refused"})
-		}
-		if !signedWell(r, body) {
-			refuse("com.amazon.coral.service#InvalidSignatureException")
-			return
-		}
-		var in struct {
-			NextToken, PaginationToken, RepositoryName, FolderPath, CommitSpecifier string
-			RepositoryNames                                                         []string
-			TagFilters                                                              []struct {
-				Key    string
-				Values []string
-			}
-		}
-		_ = json.Unmarshal(body, &in)
-		at := 0
-		_, _ = fmt.Sscanf(in.NextToken+in.PaginationToken, "token-%d", &at)
-		token := func(n, size int) string {
-			if at+size < n {
-				return fmt.Sprintf("token-%d", at+size)
-			}
-			return ""
-		}
-		switch strings.TrimPrefix(r.Header.Get("X-Amz-Target"), "CodeCommit_20150413.") {
-		case "ListRepositories":
-			out := object{"repositories": slice(manyRepos, at, 50, func(i int) any { return object{"repositoryName": repoName(i), "repositoryId": fmt.Sprintf("id-%d", i)} })}
-			if next := token(manyRepos, 50); next != "" {
-				out["nextToken"] = next
-			}
-			answer(w, 200, out)
-		case "ResourceGroupsTaggingAPI_20170126.GetResources":
-			if len(in.TagFilters) != 2 || in.TagFilters[0].Key != "fleet" || in.TagFilters[0].Values != nil || in.TagFilters[1].Values[0] != "prod" {
-				refuse("InvalidParameterException")
-				return
-			}
-			answer(w, 200, object{"PaginationToken": token(4, 2), "ResourceTagMappingList": slice(4, at, 2, func(i int) any {
-				return object{"ResourceARN": "arn:aws:codecommit:eu-central-1:123456789012:" + repoName(i)}
-			})})
-		case "BatchGetRepositories":
-			repos := []any{}
-			for _, name := range in.RepositoryNames {
-				repo := object{
-					"accountId": "123456789012", "repositoryId": fmt.Sprintf("id-%d", repoIndex(name)), "repositoryName": name, "defaultBranch": "main",
-					"cloneUrlHttp": "https://git-codecommit.eu-central-1.amazonaws.com/v1/repos/" + name, "cloneUrlSsh": "ssh://git-codecommit.eu-central-1.amazonaws.com/v1/repos/" + name,
-				}
-				if repoIndex(name) == empty {
-					delete(repo, "defaultBranch")
-				}
-				repos = append(repos, repo)
-			}
-			answer(w, 200, object{"repositories": repos, "repositoriesNotFound": []any{}, "errors": []any{}})
-		case "ListBranches":
-			all := branchesOf(repoIndex(in.RepositoryName))
-			if all == nil {
-				all = []string{}
-			}
-			answer(w, 200, object{"branches": all})
-		case "GetFolder":
-			switch {
-			case in.CommitSpecifier != "refs/heads/main" && in.CommitSpecifier != "refs/heads/feature/x":
-				refuse("CommitDoesNotExistException")
-			case in.FolderPath == "/":
-				answer(w, 200, object{"folderPath": "", "files": []any{}, "subFolders": []any{object{"absolutePath": "deploy"}}})
-			case in.FolderPath == "deploy":
-				answer(w, 200, object{"folderPath": "deploy", "files": []any{object{"absolutePath": "deploy/app.yaml"}, object{"absolutePath": "deploy/ü n.yaml"}}})
-			default:
-				refuse("FolderDoesNotExistException")
-			}
-		default:
-			refuse("UnknownOperationException")
-		}
-	})
 }

@@ -66,6 +66,11 @@ var rubbish = []rubbishCase{
 	{"a page that calls itself JSON", func(_ *testing.T, _ *http.Request, rec *recorder) {
 		replaceBody(rec, "<html></html>")
 	}, false, rutter.CodeUnavailable},
+	{"an empty list that calls itself a page", func(t *testing.T, _ *http.Request, rec *recorder) {
+		before, _, after := inner(t, rec.Body.String())
+		replaceBody(rec, strings.Replace(before, `"count":120`, `"count":0`, 1)+"[]"+after)
+		rec.Header().Set("Content-Type", "text/html")
+	}, false, rutter.CodeUnavailable},
 	{"half of the answer", func(_ *testing.T, _ *http.Request, rec *recorder) {
 		replaceBody(rec, rec.Body.String()[:rec.Body.Len()/2])
 	}, false, rutter.CodeUnavailable},
@@ -189,7 +194,7 @@ var notFound = rubbishCase{"not found", func(_ *testing.T, _ *http.Request, rec 
 // The elements of a list vanish one by one too, when what is asked about each is rubbish.
 func TestRubbishBelowTheList(t *testing.T) {
 	for _, u := range providers() {
-		for _, c := range append(slices.Clone(rubbish[:17]), notFound) {
+		for _, c := range append(slices.Clone(rubbish[:18]), notFound) {
 			t.Run(u.name+" "+c.reason, func(t *testing.T) {
 				s := serve(t, u.protocol)
 				s.change(func(r *http.Request, rec *recorder) {

@@ -41,7 +41,7 @@ func objectRisks(changes []ObjectChange) []Risk {
 // changeRisks judges what an apply would write.
 func changeRisks(c ObjectChange, add func(rule, format string, args ...any)) {
 	name := objectName(c.Ref())
-	if c.Before != nil {
+	if c.Before != nil && !c.Hook { // a hook is made anew
 		for _, field := range immutableChanges(c.Before, c.After) {
 			add("immutable-field", "%s: %s cannot be changed: the API server refuses it until the object is deleted and made anew", name, field)
 		}

@@ -35,6 +35,7 @@ func TestRisks(t *testing.T) {
 		{"claims of a StatefulSet", workload("StatefulSet", "{volumeClaimTemplates: [{metadata: {name: a}}]}"), workload("StatefulSet", "{volumeClaimTemplates: [{metadata: {name: b}}]}"), []string{"immutable-field .spec.volumeClaimTemplates"}},
 		{"its service name", workload("StatefulSet", "{serviceName: a}"), workload("StatefulSet", "{serviceName: b}"), []string{"immutable-field .spec.serviceName"}},
 		{"a Job's template", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {a: 1}}", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {a: 2}}", []string{"immutable-field .spec.template"}},
+		{"a hook is made anew", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {hook: 1}}", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j}\nspec: {template: {hook: 2}}", nil},
 		{"a Service's address", core("Service", "spec: {clusterIP: None}"), core("Service", "spec: {clusterIP: 10.0.0.1}"), []string{"immutable-field .spec.clusterIP"}},
 		{"an address that is not declared any more is the server's", core("Service", "spec: {clusterIP: 10.0.0.1}"), core("Service", "spec: {}"), nil},
 		{"a claim's size is free", core("PersistentVolumeClaim", "spec: {resources: {requests: {storage: 1Gi}}}"), core("PersistentVolumeClaim", "spec: {resources: {requests: {storage: 2Gi}}}"), nil},
@@ -68,7 +69,9 @@ func TestRisks(t *testing.T) {
 			if manifest != "" {
 				all = append(all, manifest)
 			}
-			return Side{Units: []Unit{unit(t, "app", append(all, configMap("other", "a"))...)}}
+			u := unit(t, "app", append(all, configMap("other", "a"))...)
+			u.Objects[0].Hook = strings.Contains(manifest, "hook:")
+			return Side{Units: []Unit{u}}
 		}
 		var got []string
 		for _, r := range Compare(one(tc.before), one(tc.after)).Risks {

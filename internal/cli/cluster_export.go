@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -46,7 +47,7 @@ func (r *root) yamlUnlessAsked(c *cobra.Command) {
 func (r *root) printInventory(inv preview.Inventory) error {
 	t := table{header: []string{"NAME", "SERVER", "VERSION", "APIS", "LABELS"}}
 	for _, c := range inv.Clusters {
-		t.rows = append(t.rows, []string{c.Name, c.Server, orDash(c.Version), fmt.Sprint(len(c.APIVersions)), labels(c.Labels)})
+		t.rows = append(t.rows, []string{c.Name, c.Server, orDash(c.Version), strconv.Itoa(len(c.APIVersions)), labels(c.Labels)})
 		if c.Unreachable != "" {
 			fmt.Fprintf(r.err, "rutter: cluster %s: version and API versions are missing: %s\n", c.Name, c.Unreachable)
 		}

@@ -121,9 +121,10 @@ type DiffOptions struct {
 	App       types
 }
 
-// FleetPlan and ClusterInventory are what plans are made of and made from.
 type (
-	FleetPlan        = preview.Plan
+	// FleetPlan is what a plan is made of.
+	FleetPlan = preview.Plan
+	// ClusterInventory is what plans are made from.
 	ClusterInventory = preview.Inventory
 )
 

@@ -105,7 +105,7 @@ func (r *root) printFindings(output string, findings []lint.Finding, files int) 
 	case "sarif":
 		text, err := lint.SARIF(findings, r.version)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it did
+			return err // it says what it did
 		}
 		_, err = r.out.Write(text)
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestLintSARIF(t *testing.T) {
 	for _, r := range run.Results {
 		at := r.Locations[0].Physical
 		if run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || r.Message.Text == "" || at.Artifact.URI == "" || at.Region.StartLine < 1 || at.Region.StartColumn < 1 ||
-			!strings.Contains("error warning note", r.Level) {
+			!slices.Contains([]string{"error", "warning", "note"}, r.Level) {
 			t.Errorf("%+v", r)
 		}
 	}

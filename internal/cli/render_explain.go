@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -80,7 +81,7 @@ func inputsTable(inputs []rutter.Input) table {
 		case len(hash) > 12:
 			hash = hash[:12]
 		}
-		t.rows = append(t.rows, []string{string(in.Kind), printable(in.Path), fmt.Sprint(in.Source), hash})
+		t.rows = append(t.rows, []string{string(in.Kind), printable(in.Path), strconv.Itoa(in.Source), hash})
 	}
 	return t
 }

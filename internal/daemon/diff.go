@@ -139,7 +139,7 @@ func permitRepo(ctx context.Context, c client.Client, namespace string) func(str
 		if err != nil {
 			return nil //nolint:nilerr // the unit itself says that its project is missing
 		}
-		return policy.CheckSource(&p, repo.URL) //nolint:wrapcheck // it says which rule
+		return policy.CheckSource(&p, repo.URL) // it says which rule
 	}
 }
 

@@ -109,7 +109,7 @@ func (r *rendering) openPlugins(cfg renderingConfig) (*plugin.Renderer, error) {
 
 // SetKeys implements argo.DecryptionKeys.
 func (r *rendering) SetKeys(keys []rutter.DecryptionKey) error {
-	return r.keys.SetKeys(keys) //nolint:wrapcheck // it names the Secret and the key
+	return r.keys.SetKeys(keys) // it names the Secret and the key
 }
 
 // declare reads credentials, trust, keys and settings from a control plane, once.

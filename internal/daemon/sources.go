@@ -78,7 +78,7 @@ func (s *sources) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Re
 	if other, ok := s.others[repo.Kind()]; ok {
 		return other.Snapshot(ctx, repo, opts) //nolint:wrapcheck // it names the repository
 	}
-	return s.git.Snapshot(ctx, repo, opts) //nolint:wrapcheck // it names the repository
+	return s.git.Snapshot(ctx, repo, opts) // it names the repository
 }
 
 // SetCredentials gives all of them what the control plane declares.

@@ -149,7 +149,6 @@ func (s schema) scalar(n *node, path, want string, tags ...string) {
 // fieldsOf collects the fields of a struct by their names in JSON.
 func fieldsOf(t reflect.Type, into map[string]reflect.Type) {
 	for f := range t.Fields() {
-		f := f
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-":

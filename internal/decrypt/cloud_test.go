@@ -58,7 +58,9 @@ func vault(t *testing.T, asked *int) *httptest.Server {
 		case r.URL.Path != "/v1/transit/decrypt/key":
 			http.Error(w, `{"errors": []}`, http.StatusNotFound)
 		default:
-			var body struct{ Ciphertext string }
+			var body struct {
+				Ciphertext string `json:"ciphertext"`
+			}
 			_ = json.NewDecoder(r.Body).Decode(&body) // the client is ours
 			fmt.Fprintf(w, `{"data": {"plaintext": %q}}`, strings.TrimPrefix(body.Ciphertext, "vault:v1:"))
 		}

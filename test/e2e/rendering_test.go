@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -47,9 +48,7 @@ func TestRenderingB14(t *testing.T) {
 		"chart/values.yaml":           "resources: {limits: {cpu: 200m, memory: 64Mi}}\nmaybe: {enabled: false}\n",
 		"chart/templates/deploy.yaml": limitedChart}
 	for _, s := range []string{"always", "maybe"} {
-		for k, v := range sub(s) {
-			files[k] = v
-		}
+		maps.Copy(files, sub(s))
 	}
 	r := w.repo(t, "null", files)
 	values := "    helm:\n      valuesObject:\n        resources: {limits: {cpu: null}}\n        always: {opts: {drop: null}}\n        maybe: {enabled: true, opts: {drop: null}}\n"

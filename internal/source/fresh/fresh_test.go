@@ -106,8 +106,7 @@ func TestAnswer(t *testing.T) {
 		}, 2},
 		{"a panic", "ends as an error of that answer", func(t *testing.T, a *Answer[int64], n *atomic.Int64) {
 			_, err := a.Ask(t.Context(), 0, func(context.Context, int64, bool) (int64, error) {
-				some := make([]int64, n.Add(1))
-				return some[len(some)], nil
+				return make([]int64, 1)[n.Add(1)], nil
 			})
 			if rutter.CodeOf(err) != rutter.CodeInternal {
 				t.Error(err)

@@ -76,12 +76,12 @@ func (h *lfsHost) batch(w http.ResponseWriter, r *http.Request, allow func(*http
 	defer h.mu.Unlock()
 	h.batches = append(h.batches, r.Header.Get("Authorization")+r.Header.Get("X-Token"))
 	var ask struct {
-		Operation string
-		Transfers []string
+		Operation string   `json:"operation"`
+		Transfers []string `json:"transfers"`
 		Objects   []struct {
-			OID  string
-			Size int64
-		}
+			OID  string `json:"oid"`
+			Size int64  `json:"size"`
+		} `json:"objects"`
 	}
 	switch {
 	case allow != nil && !allow(r):

@@ -45,7 +45,7 @@ func (p *pool) reset() {
 
 // transport returns the one for a route.
 func (p *pool) transport(r route) (*http.Transport, error) {
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(r) //nolint:musttag // nobody reads it: it is hashed
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "naming a way to connect: %w", err)
 	}

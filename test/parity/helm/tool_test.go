@@ -14,7 +14,10 @@ import (
 )
 
 // module is what `go list -m` says of a module.
-type module struct{ Dir, Version string }
+type module struct {
+	Dir     string `json:"Dir"`
+	Version string `json:"Version"`
+}
 
 // helmModule is the module that Rutter links.
 var helmModule = sync.OnceValues(func() (module, error) {

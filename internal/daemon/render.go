@@ -57,7 +57,7 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, []rutte
 	if err := r.open(ctx, tmp); err != nil {
 		return rutter.Manifests{}, nil, err
 	}
-	defer r.rendering.Close() // it is thrown away
+	defer func() { _ = r.rendering.Close() }() // it is thrown away
 	return r.render(ctx)
 }
 
@@ -151,7 +151,7 @@ func (r *appRender) render(ctx context.Context) (rutter.Manifests, []rutter.Expl
 		}
 		res, err := r.rendering.renderer.Render(ctx, requests[i])
 		if err != nil {
-			return out, nil, err //nolint:wrapcheck // it names the place
+			return out, nil, err // it names the place
 		}
 		out.Objects = append(out.Objects, res.Objects...)
 		out.Warnings = append(out.Warnings, res.Warnings...)
@@ -160,7 +160,7 @@ func (r *appRender) render(ctx context.Context) (rutter.Manifests, []rutter.Expl
 		}
 		e, err := r.rendering.renderer.Explain(ctx, requests[i], res.Manifests)
 		if err != nil {
-			return out, nil, err //nolint:wrapcheck // it names the place
+			return out, nil, err // it names the place
 		}
 		e.Source = "spec.source"
 		if len(unit.Sources) > 1 {
@@ -201,5 +201,5 @@ func (r *appRender) permit(project string, repo rutter.Repo) error {
 	if !ok {
 		return nil // without a control plane there is no rule; with one, the unit says that its project is missing
 	}
-	return policy.CheckSource(p, repo.URL) //nolint:wrapcheck // it says which rule
+	return policy.CheckSource(p, repo.URL) // it says which rule
 }

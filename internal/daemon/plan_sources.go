@@ -24,6 +24,7 @@ type planSources struct {
 
 	mu     sync.Mutex
 	others map[string]bool // revisions of the repository that are neither side
+	read   bool            // whether anybody reads the repository itself
 }
 
 var _ rutter.Sources = (*planSources)(nil)
@@ -43,6 +44,9 @@ func onSide(ctx context.Context, snap rutter.Snapshot) context.Context {
 func (s *planSources) Snapshot(ctx context.Context, repo rutter.Repo, _ rutter.ResolveOptions) (rutter.Snapshot, error) {
 	opts := rutter.ResolveOptions{MaxAge: planFetchAge}
 	if s.repo.owns(repo) {
+		s.mu.Lock()
+		s.read = true
+		s.mu.Unlock()
 		if snap, ok := ctx.Value(sideKey{}).(rutter.Snapshot); ok && s.repo.branches[repo.Revision] {
 			return snap, nil
 		}
@@ -66,6 +70,10 @@ func (s *planSources) Snapshot(ctx context.Context, repo rutter.Repo, _ rutter.R
 func (s *planSources) elsewhere() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.read {
+		return []string{"No Application and no set reads this repository itself. Its addresses are " + strings.Join(slices.Sorted(maps.Keys(s.repo.own)), ", ") +
+			"; if they name it by another one, name that with --url."}
+	}
 	if len(s.others) == 0 {
 		return nil
 	}

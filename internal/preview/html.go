@@ -43,7 +43,7 @@ func HTML(p Plan) (string, error) {
 	news, _ := p.news()
 	refused, _ := p.refusals()
 	var b strings.Builder
-	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Refused": refused, "Before": p.before(), "Empty": p.Empty(),
+	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Refused": refused, "Before": p.before(), "Old": p.old(), "Nothing": p.nothing(), "Empty": p.Empty(),
 		"Rows": []struct {
 			Name string
 			C    Counts

@@ -24,7 +24,7 @@ footer { color: #888; font-size: 13px; margin-top: 3rem; }
 <body>
 <h1>Fleet plan</h1>
 <p><code>{{.Sides}}</code></p>
-{{if .Empty}}<p>Nothing changes.</p>{{else}}
+{{if .Empty}}<p>{{.Nothing}}</p>{{else}}
 <table>
 <tr><th></th><th>deleted</th><th>left in place</th><th>moved</th><th>changed</th><th>added</th></tr>
 {{range .Rows}}<tr><td>{{.Name}}</td><td>{{.C.Delete}}</td><td>{{.C.Leave}}</td><td>{{.C.Move}}</td><td>{{.C.Change}}</td><td>{{.C.Add}}</td></tr>
@@ -33,7 +33,7 @@ footer { color: #888; font-size: 13px; margin-top: 3rem; }
 {{with .Refused}}<section class="refused"><h2>Refused by the rules of projects</h2><ul>{{range .}}<li><code>{{.Application}}</code>{{with .Object}} <code>{{.}}</code>{{end}}: {{.Reason}}</li>{{end}}</ul></section>{{end}}
 {{with .Plan.Risks}}<section class="risks"><h2>Look at this before you merge</h2><ul>{{range .}}<li>{{.Message}} (application <code>{{.Application}}</code> on <code>{{.Cluster}}</code>)</li>{{end}}</ul></section>{{end}}
 {{with .Errors}}<section class="errors"><h2>Errors</h2><ul>{{range .}}<li><code>{{.Where}}</code>: {{.Message}}</li>{{end}}</ul></section>{{end}}
-{{with .Before}}<p>{{.}}.</p>{{end}}
+{{with .Before}}<details><summary>{{.}}</summary><ul>{{range $.Old}}<li>{{.}}</li>{{end}}</ul></details>{{end}}
 {{range .Sections}}<section class="{{.Class}}"><h2>{{.Title}}</h2>
 {{range .Groups}}<details{{if .Fields}} open{{end}}><summary><code>{{.Sign}}</code> {{.Head}}</summary>
 {{with .Reason}}<p>{{.}}</p>{{end}}{{with .Members}}<p>{{.}}</p>{{end}}

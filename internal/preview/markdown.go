@@ -48,7 +48,7 @@ func (m *markdown) plan(p Plan) {
 	m.line("### Fleet plan: %s", code(p.sides()))
 	m.line("")
 	if p.Empty() {
-		m.line("Nothing changes.")
+		m.line("%s", p.nothing())
 		m.line("")
 	} else {
 		m.summary(p.Summary)
@@ -107,7 +107,12 @@ func (m *markdown) warnings(p Plan) {
 	news, _ := p.news()
 	m.list(":x: Errors", len(news), func(i int) { m.line("- %s: %s", code(news[i].Where), code(news[i].Message)) })
 	if before := p.before(); before != "" {
-		m.line("%s.", before)
+		old := p.old()
+		m.line("<details><summary>%s</summary>", html.EscapeString(before))
+		m.line("")
+		m.items(len(old), func(i int) { m.line("- %s", code(old[i])) })
+		m.line("")
+		m.line("</details>")
 		m.line("")
 	}
 }

@@ -15,6 +15,9 @@ type TextOptions struct {
 	Groups int
 }
 
+// shownOld is how many errors of the base a text shows.
+const shownOld = 3
+
 // shownFields is how many fields of a group a text shows.
 const shownFields = 6
 
@@ -50,7 +53,7 @@ func Text(p Plan, o TextOptions) string {
 	}
 	if p.Empty() {
 		t.line("")
-		t.line("Nothing changes.")
+		t.line("%s", p.nothing())
 	}
 	for _, n := range p.Notes {
 		t.line("")
@@ -142,8 +145,14 @@ func (t *texter) warnings(p Plan) {
 		}
 	}
 	if before := p.before(); before != "" {
-		t.line("")
-		t.line("%s; -o json names them", before)
+		t.head("%s", before)
+		old := p.old()
+		if t.o.Groups >= 0 {
+			old = old[:min(len(old), shownOld)]
+		}
+		for _, o := range old {
+			t.line("  . %s", o)
+		}
 	}
 }
 

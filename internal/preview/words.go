@@ -223,6 +223,30 @@ func (p Plan) before() string {
 	return strings.Join(parts, " and ") + " of the base still there"
 }
 
+// nothing says that nothing changes, as far as can be said.
+func (p Plan) nothing() string {
+	if len(p.Problems) > 0 {
+		return "Nothing changes, as far as it could be looked at."
+	}
+	return "Nothing changes."
+}
+
+// old names what was wrong in the base and still is, one line each.
+func (p Plan) old() []string {
+	var out []string
+	for _, e := range p.Problems {
+		if e.Known {
+			out = append(out, e.Where+": "+e.Message)
+		}
+	}
+	for _, r := range p.Refused {
+		if r.Known {
+			out = append(out, where(r.Application, r.Object)+": "+r.Reason)
+		}
+	}
+	return out
+}
+
 // news are the problems that the change brings, and how many were there before.
 func (p Plan) news() (news []Problem, known int) {
 	for _, e := range p.Problems {

@@ -59,7 +59,8 @@ type Cluster interface {
 	// Synced reports whether the kind's first listing has been delivered.
 	Synced(gvk GVK) bool
 	// Version is the server's version ("v1.37.2") and the API versions it
-	// serves (group/version and group/version/Kind), for Helm's capabilities.
+	// serves (group/version and group/version/Kind), for Helm's capabilities. The
+	// list is shared and must not be changed; while it stays equal it is the same.
 	Version(ctx context.Context) (version string, apiVersions []string, err error)
 	// LookupAs reads objects with the rights of a user, whom the engine's own
 	// identity impersonates; what the user may not read is CodeForbidden.

@@ -20,8 +20,8 @@ const (
 	// InputStat is the existence and type of a path.
 	InputStat InputKind = "stat"
 	// InputRemote is something fetched from elsewhere: a chart that another
-	// depends on, a remote base, a remote values file. Path is Repo.Key and Hash
-	// the revision that was used.
+	// depends on, a remote base, a remote values file. Path is Repo.Key; Hash, the
+	// revision that was used, is for people: the inputs in it are recorded by themselves.
 	InputRemote InputKind = "remote"
 	// InputLive is an object of the target cluster that a template looked up;
 	// Hash is that of its content.
@@ -31,10 +31,13 @@ const (
 // Input is one recorded input of a render. Source is the index of the source
 // within a multi-source unit that the path belongs to.
 type Input struct {
-	Source int       `json:"source,omitempty"`
-	Kind   InputKind `json:"kind"`
-	Path   string    `json:"path"`
-	Hash   string    `json:"hash"`
+	Source int `json:"source,omitempty"`
+	// Repo names the repository elsewhere that the path belongs to (Repo.Key);
+	// empty for the unit's own sources.
+	Repo string    `json:"repo,omitempty"`
+	Kind InputKind `json:"kind"`
+	Path string    `json:"path"`
+	Hash string    `json:"hash"`
 }
 
 // Snapshot is a commit and a read-only view of its files. Reading never

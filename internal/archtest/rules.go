@@ -69,7 +69,7 @@ var (
 	// values. net/url and net/netip parse; nothing else of net is here. io and io/fs
 	// are interfaces. time is here for durations: Impure looks for the clock.
 	computing = []string{
-		"bufio", "bytes", "cmp", "container", "crypto/hmac", "crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512",
+		"bufio", "bytes", "cmp", "compress/flate", "container", "crypto/hmac", "crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512",
 		"crypto/subtle", "encoding", "errors", "fmt", "hash", "html", "io", "iter", "maps", "math", "net/netip", "net/url",
 		"path", "reflect", "regexp", "slices", "sort", "strconv", "strings", "text", "time", "unicode",
 	}
@@ -88,7 +88,7 @@ var (
 	// calculators are libraries that compute and do nothing else.
 	calculators = slices.Concat(machinery, []string{
 		"github.com/Masterminds/semver/v3", "github.com/Masterminds/sprig/v3", "github.com/bmatcuk/doublestar/v4",
-		"github.com/evanphx/json-patch/v5", "github.com/gobwas/glob", "github.com/gosimple/slug", "go.yaml.in/yaml",
+		"github.com/evanphx/json-patch/v5", "github.com/gobwas/glob", "github.com/gosimple/slug", "github.com/itchyny/gojq", "go.yaml.in/yaml",
 		"k8s.io/api", "k8s.io/apiextensions-apiserver/pkg/apis", "sigs.k8s.io/json", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/yaml",
 	})
 	// clients reach a cluster or wrap what does.

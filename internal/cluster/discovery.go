@@ -174,7 +174,10 @@ func (d *discovery) learn(found *served) {
 		}
 		delete(d.expected, gvk)
 	}
-	d.kinds, d.dark, d.apis, d.at, d.refusal = found.kinds, found.dark, found.apis, time.Now(), nil
+	d.kinds, d.dark, d.at, d.refusal = found.kinds, found.dark, time.Now(), nil
+	if !slices.Equal(d.apis, found.apis) { // an equal list stays the same one, which its readers go by
+		d.apis = found.apis
+	}
 	if grown {
 		d.announce()
 	}
@@ -203,14 +206,14 @@ func (d *discovery) version(ctx context.Context) (string, []string, error) {
 		}
 	}
 	if known {
-		return server, slices.Clone(apis), nil
+		return server, apis, nil
 	}
 	if err := d.refresh(ctx); err != nil {
 		return "", nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.server, slices.Clone(d.apis), nil
+	return d.server, d.apis, nil
 }
 
 // saw notes an answer of /version. A server of another version serves other kinds.

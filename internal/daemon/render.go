@@ -162,36 +162,25 @@ func (r *appRender) render(ctx context.Context) (rutter.Manifests, []rutter.Expl
 		if err != nil {
 			return out, nil, err // it names the place
 		}
-		e.Source = "spec.source"
-		if len(unit.Sources) > 1 {
-			e.Source = fmt.Sprintf("spec.sources[%d]", i)
-		}
+		e.Source = unit.SourceField(i)
 		explanations = append(explanations, e)
 	}
 	return out, explanations, nil
 }
 
-// requests resolves all sources, those of one repository and revision once.
+// requests resolves all sources and says what is asked of the renderer.
 func (r *appRender) requests(ctx context.Context, unit rutter.Unit) ([]rutter.RenderRequest, error) {
-	snaps, seen, refs := make([]rutter.Snapshot, len(unit.Sources)), map[rutter.Repo]rutter.Snapshot{}, map[string]rutter.Snapshot{}
-	for i, s := range unit.Sources {
-		repo := s.Repo(unit.Project)
-		if snaps[i] = seen[repo]; snaps[i] == nil {
-			var err error
-			if snaps[i], err = r.sources.Snapshot(ctx, repo, rutter.ResolveOptions{}); err != nil {
-				return nil, err //nolint:wrapcheck // it names the repository
-			}
-			seen[repo] = snaps[i]
-		}
-		if s.Ref != "" {
-			refs[s.Ref] = snaps[i]
-		}
+	snaps, err := unit.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) {
+		return r.sources.Snapshot(ctx, repo, rutter.ResolveOptions{}) // it names the repository
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the source
 	}
 	out := make([]rutter.RenderRequest, len(unit.Sources))
-	for i, s := range unit.Sources {
-		out[i] = rutter.RenderRequest{Source: s, Snapshot: snaps[i], Refs: refs, AppName: unit.ID.Name, Instance: unit.Instance,
-			Project: unit.Project, Namespace: unit.Target.Namespace, KubeVersion: strings.TrimSpace(r.cfg.KubeVersion), APIVersions: r.cfg.APIVersions,
-			Permit: func(repo rutter.Repo) error { return r.permit(unit.Project, repo) }}
+	for i := range unit.Sources {
+		out[i] = unit.Request(i, snaps)
+		out[i].KubeVersion, out[i].APIVersions = strings.TrimSpace(r.cfg.KubeVersion), r.cfg.APIVersions
+		out[i].Permit = func(repo rutter.Repo) error { return r.permit(unit.Project, repo) }
 	}
 	return out, nil
 }

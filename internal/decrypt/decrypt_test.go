@@ -371,7 +371,7 @@ func TestDecryptObject(t *testing.T) {
 	if diff := cmp.Diff(want, plain); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if fmt.Sprint(sealedObject) != before || !Sealed(sealedObject) || Sealed(plain) {
+	if fmt.Sprint(sealedObject) != before || !rutter.Sealed(sealedObject) || rutter.Sealed(plain) {
 		t.Error("the object was changed, or Sealed is wrong")
 	}
 	if _, sealed, err = d.DecryptObject(t.Context(), "db", sealedObject); !sealed || rutter.CodeOf(err) != rutter.CodeForbidden || !strings.Contains(err.Error(), "Secret elsewhere/db is sealed") {
@@ -409,7 +409,7 @@ func TestDecryptObjectData(t *testing.T) {
 		t.Fatal(err)
 	}
 	plain, sealed, err := d.DecryptObject(t.Context(), "", obj)
-	if err != nil || !sealed || !Sealed(obj) || Sealed(plain) {
+	if err != nil || !sealed || !rutter.Sealed(obj) || rutter.Sealed(plain) {
 		t.Fatal(sealed, err)
 	}
 	for name, v := range plain["data"].(map[string]any) {
@@ -425,25 +425,5 @@ func TestDecryptObjectData(t *testing.T) {
 	_, _, err = locked.DecryptObject(t.Context(), "", obj)
 	if err == nil || !strings.Contains(err.Error(), "Secret gen, data..dockerconfigjson, is sealed with SOPS") {
 		t.Error(err)
-	}
-}
-
-func TestSealed(t *testing.T) {
-	const value = "ENC[AES256_GCM,data:Tr7o=,iv:1=,tag:2=,type:str]"
-	for _, c := range []struct {
-		name string
-		obj  map[string]any
-		want bool
-	}{
-		{"nothing", map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": "ENC[something else]"}}, false},
-		{"an envelope", map[string]any{"kind": "ConfigMap", "sops": map[string]any{"mac": "x", "version": "3"}}, true},
-		{"a field of another meaning", map[string]any{"kind": "Tool", "sops": map[string]any{"enabled": true}}, false},
-		{"a value", map[string]any{"kind": "Tool", "spec": map[string]any{"list": []any{"a", map[string]any{"b": value}}}}, true},
-		{"a value within a text", map[string]any{"kind": "ConfigMap", "data": map[string]any{"a": "password: " + value}}, false},
-		{"a Secret's base64", map[string]any{"kind": "Secret", "data": map[string]any{"a": "RU5DW0FFUzI1Nl9HQ00sZGF0YTpUcjdvPSxpdjoxPSx0YWc6Mj0sdHlwZTpzdHJd"}}, true},
-	} {
-		if got := Sealed(c.obj); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
-		}
 	}
 }

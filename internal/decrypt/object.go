@@ -106,42 +106,6 @@ func (d *Decrypter) openData(ctx context.Context, project string, where place, o
 	return out, true, nil
 }
 
-// Sealed tells whether an object still holds an envelope: SOPS' metadata, a
-// sealed value anywhere, or a sealed file in a Secret's data. Such an object
-// must not be applied.
-func Sealed(obj map[string]any) bool {
-	if metadata, ok := obj["sops"].(map[string]any); ok && envelope(metadata) {
-		return true
-	}
-	if data, ok := obj["data"].(map[string]any); ok && obj["kind"] == "Secret" {
-		for name, v := range data {
-			text, _ := v.(string)
-			value, err := base64.StdEncoding.DecodeString(text)
-			if err == nil && (sealedValue.Match(value) || formatOf(name, value) != formatNone) {
-				return true
-			}
-		}
-	}
-	return holdsSealed(obj)
-}
-
-// holdsSealed looks for a sealed value anywhere below v.
-func holdsSealed(v any) bool {
-	switch v := v.(type) {
-	case string:
-		return strings.HasPrefix(v, "ENC[AES256_GCM,") && sealedValue.MatchString(v)
-	case map[string]any:
-		for _, e := range v {
-			if holdsSealed(e) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, holdsSealed)
-	}
-	return false
-}
-
 func optedOut(obj map[string]any) bool {
 	metadata, _ := obj["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

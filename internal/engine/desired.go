@@ -66,7 +66,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 		}
 		res, err := e.renderOne(ctx, unit, c, i, snaps, true)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
+			return nil, fmt.Errorf("%s: %w", unit.SourceField(i), err)
 		}
 		if !res.Cached {
 			e.stats.Renders.Add(1)
@@ -95,7 +95,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	}
 	for i := range all {
 		if err := e.loadObjects(ctx, unit, c, i, snaps, &all[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
+			return nil, fmt.Errorf("%s: %w", unit.SourceField(i), err)
 		}
 		d.digests[i] = all[i].Digest
 	}
@@ -139,64 +139,33 @@ func desiredKey(unit rutter.Unit, digests []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// snapshots resolves every source once; two sources of one repository and
-// revision see the same commit, however its URL is spelled.
+// snapshots resolves every source of a unit, once a repository and revision.
 func (e *Engine) snapshots(ctx context.Context, unit rutter.Unit, fresh bool) ([]rutter.Snapshot, error) {
-	seen := map[rutter.Repo]rutter.Snapshot{}
-	var snaps []rutter.Snapshot
-	for i, src := range unit.Sources {
-		repo := src.Repo(unit.Project)
-		same := repo
-		if repo.Kind() == rutter.RepoGit {
-			same.URL = rutter.NormalizeGitURL(repo.URL)
-		}
-		snap := seen[same]
-		if snap == nil {
-			age := keepForever
-			if fresh {
-				age = 0
-			}
-			var err error
-			if snap, err = e.opts.Sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: age}); err != nil {
-				return nil, fmt.Errorf("%s: %w", sourceName(unit, i), err)
-			}
-			e.repos.Saw(repo, snap.Revision(), fresh)
-			seen[same] = snap
-		}
-		snaps = append(snaps, snap)
+	age := keepForever
+	if fresh {
+		age = 0
 	}
-	return snaps, nil
+	return unit.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) { //nolint:wrapcheck // it names the source
+		snap, err := e.opts.Sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: age})
+		if err == nil {
+			e.repos.Saw(repo, snap.Revision(), fresh)
+		}
+		return snap, err //nolint:wrapcheck // it names the repository
+	})
 }
 
 func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot, lazy bool) (rutter.RenderResult, error) {
-	req := rutter.RenderRequest{
-		Source: unit.Sources[i], Snapshot: snaps[i], AppName: unit.ID.Name, Instance: unit.Instance,
-		Project: unit.Project, Namespace: unit.Target.Namespace, Lazy: lazy, Cluster: c.Info().Server,
-		Permit: func(repo rutter.Repo) error { return e.opts.PermitRepo(unit.Project, repo) },
-	}
+	req := unit.Request(i, snaps)
+	req.Lazy, req.Cluster = lazy, c.Info().Server
+	req.Permit = func(repo rutter.Repo) error { return e.opts.PermitRepo(unit.Project, repo) }
 	if e.opts.Lookup != nil {
 		req.Lookup = e.opts.Lookup(unit, c)
-	}
-	for j, src := range unit.Sources {
-		if src.Ref != "" {
-			if req.Refs == nil {
-				req.Refs = map[string]rutter.Snapshot{}
-			}
-			req.Refs[src.Ref] = snaps[j]
-		}
 	}
 	var err error
 	if req.KubeVersion, req.APIVersions, err = c.Version(ctx); err != nil {
 		return rutter.RenderResult{}, fmt.Errorf("ask the cluster for its version: %w", err)
 	}
 	return e.opts.Renderer.Render(ctx, req) //nolint:wrapcheck // the caller names the source
-}
-
-func sourceName(unit rutter.Unit, i int) string {
-	if len(unit.Sources) == 1 {
-		return "spec.source"
-	}
-	return fmt.Sprintf("spec.sources[%d]", i)
 }
 
 // build turns manifests into desired objects: namespaces, marks, policy.

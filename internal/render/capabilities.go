@@ -6,6 +6,9 @@ import (
 	"github.com/rutterhq/rutter/internal/render/buildenv"
 )
 
+// maxDigests bounds what is remembered of clusters' API lists.
+const maxDigests = 1024
+
 // digests remembers the digest of each cluster's version and API list. The
 // lists are long, seldom new, and handed over unchanged for many units.
 type digests struct {
@@ -30,10 +33,10 @@ func (d *digests) of(version string, apis []string) string {
 	if digest, ok := d.by[k]; ok {
 		return digest
 	}
-	if d.by == nil || len(d.by) > 10_000 {
+	if d.by == nil || len(d.by) >= maxDigests {
 		d.by = map[capabilityKey]string{}
 	}
-	digest := buildenv.Capabilities(version, apis)
+	digest := buildenv.DigestCapabilities(version, apis)
 	d.by[k] = digest
 	return digest
 }

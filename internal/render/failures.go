@@ -14,8 +14,8 @@ const (
 	timeoutCache = 15 * time.Minute
 )
 
-// failures remembers renders that failed because of their inputs, so that a
-// broken chart costs one run a change and not one an evaluation. It is memory
+// failures remembers renders that failed because of their inputs, one for each
+// application and declaration, so that a broken chart costs one run a change and not one an evaluation. It is memory
 // only: after a restart each is tried once more. Failures that may pass by
 // themselves are never kept.
 type failures struct {
@@ -27,7 +27,6 @@ type failures struct {
 type failed struct {
 	inputs []rutter.Input
 	env    map[string]string
-	keys   string // generation of the decryption keys
 	until  time.Time
 	err    error
 }
@@ -37,11 +36,11 @@ func newFailures(now func() time.Time) *failures {
 }
 
 // get returns the failure of a job whose inputs are as they were, when same says so.
-func (f *failures) get(key, keys string, same func(failed) bool) error {
+func (f *failures) get(key string, same func(failed) bool) error {
 	f.mu.Lock()
 	e, ok := f.by[key]
 	f.mu.Unlock()
-	if !ok || e.keys != keys || !e.until.IsZero() && f.now().After(e.until) || !same(e) {
+	if !ok || !e.until.IsZero() && f.now().After(e.until) || !same(e) {
 		return nil
 	}
 	return e.err
@@ -90,4 +89,32 @@ func ofInput(err error) bool {
 	default: // another place, or another time, may do better
 		return false
 	}
+}
+
+// orphans are runs that were stopped and go on, because no tool can be ended
+// from outside. They hold no slot; until one has ended its application runs no
+// other.
+type orphans struct {
+	mu sync.Mutex
+	by map[string]bool
+}
+
+// enter reports whether nothing of that name runs, and notes that it does now.
+func (o *orphans) enter(name string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.by[name] {
+		return false
+	}
+	if o.by == nil {
+		o.by = map[string]bool{}
+	}
+	o.by[name] = true
+	return true
+}
+
+func (o *orphans) leave(name string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.by, name)
 }

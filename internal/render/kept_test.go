@@ -118,7 +118,7 @@ func TestMissingKeyIsNoFailureOfTheInput(t *testing.T) {
 }
 
 func TestEnvelopeIsNeverApplied(t *testing.T) {
-	sealed := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {p: 'ENC[AES256_GCM,data:xx,type:str]'}\n"
+	sealed := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {p: 'ENC[AES256_GCM,data:xx,iv:aa=,tag:bb=,type:str]'}\n"
 	files := map[string]string{
 		"app/secret.yaml":  sealed + "sops: {mac: 'x', version: 3.9.0}\n",
 		"bare/secret.yaml": sealed,
@@ -156,14 +156,19 @@ func TestDisabledToolsLeaveADirectory(t *testing.T) {
 // elsewhere is where a values file lies that a chart names by URL, or nowhere.
 type elsewhere struct {
 	files map[string]string
+	snap  rutter.Snapshot
+	wait  chan struct{}
 	err   error
 	asked []string
 }
 
 func (e *elsewhere) Snapshot(_ context.Context, repo rutter.Repo, _ rutter.ResolveOptions) (rutter.Snapshot, error) {
 	e.asked = append(e.asked, repo.URL)
-	if e.err != nil {
-		return nil, e.err
+	if e.wait != nil {
+		<-e.wait
+	}
+	if e.err != nil || e.snap != nil {
+		return e.snap, e.err
 	}
 	return rendertest.Snapshot(e.files), nil
 }

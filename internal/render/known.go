@@ -16,7 +16,7 @@ import (
 
 // generation is raised when the same inputs are to be rendered differently by
 // a change in these packages.
-const generation = 2
+const generation = 3
 
 // remoteAge is how old an answer about something that the source names
 // elsewhere may be. What is pinned never changes; a branch or a range is looked
@@ -44,26 +44,40 @@ func toolVersions() string {
 // key names a declaration: everything beside the repository's content that
 // the result depends on. Where it is read from is no part of it, and what only
 // one tool uses is a part for that tool only, so that equal renders are shared.
-func (r *Renderer) key(j job) string {
+//
+// own names the declaration together with who makes it: the last renders of an
+// application are found by it, however many others have the same declaration
+// with other inputs or variables.
+func (r *Renderer) key(j job) (key, own string) {
 	src := j.source
 	src.RepoURL, src.TargetRevision, src.Ref, src.Name, src.TagPrefix, src.Unsupported, src.Path = "", "", "", "", "", nil, j.path
 	parts := []any{generation, r.tools, j.tool, src}
 	switch j.tool {
 	case toolHelm:
-		parts = append(parts, j.req.AppName, j.req.Namespace, j.refs.names, j.settings.ValuesFileSchemes, j.req.Lookup != nil)
+		parts = append(parts, j.req.AppName, j.req.Namespace, j.refs.names, j.settings.ValuesFileSchemes)
 	case toolKustomize:
 		parts = append(parts, j.settings.Kustomize[j.version()])
 	case toolDirectory:
-		parts = append(parts, j.settings.JsonnetDisabled)
+		parts = append(parts, j.settings.JsonnetDisabled, r.directoryLimit(j))
 	case toolPlugin:
 		parts = append(parts, r.opts.Plugins.Fingerprint(j.plugin))
 	}
 	text, err := json.Marshal(parts)
 	if err != nil {
 		// A values object that is no JSON: the render itself will say so.
-		return j.tool + "\x00" + string(src.Helm.ValuesObject)
+		text = []byte(j.tool + "\x00" + string(src.Helm.ValuesObject))
 	}
-	return store.Digest(text)
+	key = store.Digest(text)
+	who := []string{key, j.req.Source.RepoURL, j.req.Project, j.req.Instance, j.req.Namespace, j.req.Cluster}
+	return key, store.Digest([]byte(strings.Join(who, "\x00")))
+}
+
+// directoryLimit bounds the files of a plain directory together.
+func (r *Renderer) directoryLimit(j job) int64 {
+	if j.settings.MaxDirectoryBytes != 0 {
+		return j.settings.MaxDirectoryBytes
+	}
+	return r.opts.MaxDirectoryBytes
 }
 
 // version selects the operator's build options for kustomize.
@@ -108,7 +122,7 @@ func (r *Renderer) known(ctx context.Context, j job) (rutter.Manifests, bool) {
 	if r.opts.Store == nil {
 		return rutter.Manifests{}, false
 	}
-	for _, k := range r.opts.Store.Renders(j.key) {
+	for _, k := range append(slices.Clip(r.opts.Store.Renders(j.key)), r.opts.Store.Renders(j.own)...) {
 		if !j.env.Same(k.Env) || !r.unchanged(ctx, j, k.Inputs) {
 			continue
 		}
@@ -129,8 +143,7 @@ func (r *Renderer) known(ctx context.Context, j job) (rutter.Manifests, bool) {
 func (r *Renderer) unchanged(ctx context.Context, j job, inputs []rutter.Input) bool {
 	elsewhere := false
 	for _, in := range inputs {
-		switch in.Kind {
-		case rutter.InputRemote, rutter.InputLive:
+		if in.Repo != "" || in.Kind == rutter.InputRemote || in.Kind == rutter.InputLive {
 			elsewhere = true
 			continue
 		}
@@ -149,30 +162,51 @@ func (r *Renderer) unchanged(ctx context.Context, j job, inputs []rutter.Input) 
 }
 
 // unchangedElsewhere looks again at what lies outside of the sources. What
-// can't be looked at counts as changed: the render then says why.
+// can't be looked at, or must not be any more, counts as changed: the render
+// then says why.
 func (r *Renderer) unchangedElsewhere(ctx context.Context, j job, inputs []rutter.Input) bool {
-	fetch := r.fetcher(j.req)
+	fetch, snaps := r.fetcher(j.req), map[string]rutter.Snapshot{}
 	for _, in := range inputs {
+		name := in.Repo
 		switch in.Kind {
+		case rutter.InputLive:
+			if !r.sameLive(ctx, j.req.Lookup, in) {
+				return false
+			}
+			continue
 		case rutter.InputRemote:
-			repo, err := rutter.RepoOfKey(in.Path)
+			name = in.Path
+		case rutter.InputFile, rutter.InputList, rutter.InputStat:
+			if name == "" {
+				continue // of the sources, and looked at before
+			}
+		}
+		snap := snaps[name]
+		if snap == nil {
+			repo, err := rutter.RepoOfKey(name)
+			if err == nil {
+				snap, err = fetch(ctx, repo)
+			}
 			if err != nil {
 				return false
 			}
-			snap, err := fetch(ctx, repo)
-			if err != nil || snap.Revision() != in.Hash {
-				return false
-			}
-		case rutter.InputLive:
-			if j.req.Lookup == nil || !sameLive(ctx, j.req.Lookup, in) {
-				return false
-			}
+			snaps[name] = snap
+		}
+		if in.Kind == rutter.InputRemote {
+			continue // what was read of it counts
+		}
+		if hash, err := snap.Hash(in.Kind, in.Path); err != nil || hash != in.Hash {
+			return false
 		}
 	}
 	return true
 }
 
-func sameLive(ctx context.Context, lookup rutter.Lookup, in rutter.Input) bool {
+// sameLive looks an object up once more.
+func (r *Renderer) sameLive(ctx context.Context, lookup rutter.Lookup, in rutter.Input) bool {
+	if lookup == nil || in.Hash == record.LookupOff {
+		return lookup == nil && in.Hash == record.LookupOff
+	}
 	var n [4]string
 	if json.Unmarshal([]byte(in.Path), &n) != nil {
 		return false
@@ -181,7 +215,7 @@ func sameLive(ctx context.Context, lookup rutter.Lookup, in rutter.Input) bool {
 	if err != nil {
 		return false
 	}
-	_, hash, err := record.LiveInput(n[0], n[1], n[2], n[3], obj)
+	_, hash, err := record.LiveInput(r.digestKey, n[0], n[1], n[2], n[3], obj)
 	return err == nil && hash == in.Hash
 }
 
@@ -189,6 +223,14 @@ func sameLive(ctx context.Context, lookup rutter.Lookup, in rutter.Input) bool {
 func (r *Renderer) fetcher(req rutter.RenderRequest) func(context.Context, rutter.Repo) (rutter.Snapshot, error) {
 	return func(ctx context.Context, repo rutter.Repo) (rutter.Snapshot, error) {
 		repo.Project = req.Project
+		if byName, ok := r.opts.Sources.(interface {
+			Resolve(repo rutter.Repo) (rutter.Repo, error)
+		}); ok { // a name stands for a URL, and that is what may be allowed
+			var err error
+			if repo, err = byName.Resolve(repo); err != nil {
+				return nil, err //nolint:wrapcheck // it names the repository
+			}
+		}
 		if req.Permit != nil {
 			if err := req.Permit(repo); err != nil {
 				return nil, err //nolint:wrapcheck // it says who may not use what

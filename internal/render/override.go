@@ -26,7 +26,7 @@ func override(repo *record.FS, dir, instance string, src rutter.Source) (rutter.
 	out := src
 	for _, name := range names {
 		file := path.Join(dir, name)
-		data, err := repo.ReadFile(file)
+		data, err := repo.ReadSealed(file) // a sealed one is no override
 		if record.IsAbsent(err) {
 			continue
 		}

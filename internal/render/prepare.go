@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/render/buildenv"
@@ -23,13 +24,14 @@ type job struct {
 	refs     refs
 	plugin   plugin.Definition // of toolPlugin
 	env      *buildenv.Env
-	key      string
+	key      string         // of the declaration
+	own      string         // of the declaration by this application
 	look     []rutter.Input // what deciding looked at
 }
 
 // prepare decides what is rendered by which tool.
-func (r *Renderer) prepare(ctx context.Context, repo *record.FS, req rutter.RenderRequest) (job, error) {
-	j := job{source: req.Source, req: req, refs: newRefs(req.Refs), env: r.environment(req), settings: *r.settings.Load()}
+func (r *Renderer) prepare(ctx context.Context, repo *record.FS, req rutter.RenderRequest, env *buildenv.Env) (job, error) {
+	j := job{source: req.Source, req: req, refs: newRefs(req.Refs), env: env, settings: *r.settings.Load()}
 	var err error
 	if len(req.Source.Unsupported) > 0 {
 		return j, rutter.Errorf(rutter.CodeUnsupported, "%s: not acted on yet, and without it the result would be another: remove it from the source", strings.Join(req.Source.Unsupported, ", "))
@@ -44,15 +46,20 @@ func (r *Renderer) prepare(ctx context.Context, repo *record.FS, req rutter.Rend
 		return j, err
 	}
 	j.look = repo.Inputs()
-	j.key = r.key(j)
+	j.key, j.own = r.key(j)
 	return j, nil
 }
 
-// environment is the build environment of a request. What the cluster serves
-// is a long list; its digest is computed once a list.
+// environment is the build environment of a request, and what else a result
+// may depend on. What the cluster serves is a long list; its digest is computed
+// once a list. What a key has opened is for its project, and for as long as the
+// project has the key.
 func (r *Renderer) environment(req rutter.RenderRequest) *buildenv.Env {
 	env := buildenv.New(req)
-	env.SetCapabilities(func() string { return r.capabilities.of(req.KubeVersion, req.APIVersions) })
+	env.Note(buildenv.Capabilities, func() string { return r.capabilities.of(req.KubeVersion, req.APIVersions) })
+	env.Note(buildenv.Keys, func() string { return req.Project + " " + r.generation() })
+	env.Note(buildenv.Owner, func() string { return req.Project + " " + req.Instance + " " + req.Namespace })
+	env.Note(buildenv.Hour, func() string { return r.opts.Now().UTC().Truncate(time.Hour).Format(time.RFC3339) })
 	return env
 }
 

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -56,6 +57,8 @@ type Options struct {
 	// MaxParsedBytes bounds the manifests that are kept parsed in memory,
 	// measured as JSON; default 8 MiB, which is several times that in memory.
 	MaxParsedBytes int64
+	// Now is the time; default time.Now.
+	Now func() time.Time
 	// Parallel is how many tools run at one time; default one a processor.
 	Parallel int
 }
@@ -82,6 +85,7 @@ type Renderer struct {
 
 	flights   singleflight.Group
 	slots     *semaphore.Weighted
+	orphans   orphans
 	kustomize *kustomize.Renderer
 	helm      *helm.Renderer
 
@@ -99,6 +103,9 @@ func New(opts Options) *Renderer {
 	def(&opts.MaxDirectoryBytes, 10_000_000)
 	def(&opts.MaxParsedBytes, 8<<20)
 	def(&opts.Parallel, runtime.GOMAXPROCS(0))
+	if opts.Now == nil {
+		opts.Now = time.Now //nolint:forbidigo // the default of what is injected
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -106,7 +113,7 @@ func New(opts Options) *Renderer {
 		opts:      opts,
 		tools:     toolVersions(),
 		parsed:    newParsedCache(opts.MaxParsedBytes),
-		failures:  newFailures(time.Now),
+		failures:  newFailures(opts.Now),
 		digestKey: newDigestKey(),
 		slots:     semaphore.NewWeighted(int64(opts.Parallel)),
 		kustomize: kustomize.New(),
@@ -137,9 +144,12 @@ func def[T int | int64 | time.Duration](v *T, fallback T) {
 // Stats returns the counters.
 func (r *Renderer) Stats() Stats { return Stats{Runs: r.runs.Load(), Hits: r.hits.Load()} }
 
-// Render implements rutter.Renderer.
-func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter.RenderResult, error) {
-	job, err := r.prepare(ctx, record.New(ctx, req.Snapshot, r.reach(req)), req)
+// Render implements rutter.Renderer. A panic of a library, wherever it happens,
+// is that one render's failure.
+func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (res rutter.RenderResult, err error) {
+	defer r.recovered(req, &err)
+	env := r.environment(req)
+	job, err := r.prepare(ctx, record.New(ctx, req.Snapshot, r.reach(req, env, nil)), req, env)
 	if err != nil {
 		return rutter.RenderResult{}, err
 	}
@@ -147,12 +157,13 @@ func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter
 		r.hits.Add(1)
 		return rutter.RenderResult{Manifests: m, Cached: true}, nil
 	}
-	if err := r.failures.get(job.key, r.generation(), func(f failed) bool { return r.failsAgain(ctx, job, f) }); err != nil {
+	if err := r.failures.get(job.own, func(f failed) bool { return r.failsAgain(ctx, job, f) }); err != nil {
 		r.hits.Add(1)
 		return rutter.RenderResult{}, err
 	}
 	ran := false
-	done := r.flights.DoChan(job.flight(r), func() (any, error) {
+	done := r.flights.DoChan(job.flight(r), func() (m any, err error) {
+		defer r.recovered(req, &err)
 		ran = true
 		return r.run(ctx, job)
 	})
@@ -165,6 +176,14 @@ func (r *Renderer) Render(ctx context.Context, req rutter.RenderRequest) (rutter
 		}
 		m, _ := res.Val.(rutter.Manifests)
 		return rutter.RenderResult{Manifests: m, Cached: !ran}, nil
+	}
+}
+
+// recovered turns a panic into the error of the one render.
+func (r *Renderer) recovered(req rutter.RenderRequest, err *error) {
+	if p := recover(); p != nil {
+		r.opts.Logger.Error("a render panicked", "path", req.Source.Path, "panic", p, "stack", string(debug.Stack()))
+		*err = rutter.Errorf(rutter.CodeInternal, "render %s: failed unexpectedly: %v", req.Source.Path, p)
 	}
 }
 

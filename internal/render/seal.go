@@ -7,11 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
 	"github.com/rutterhq/rutter/internal/render/record"
 	"github.com/rutterhq/rutter/internal/render/store"
 )
@@ -39,17 +39,18 @@ func (r *Renderer) digest(blob []byte, secret bool) string {
 // opened fails the render, for it must never be applied.
 func (r *Renderer) unseal(ctx context.Context, repo *record.FS, j job, objs []rutter.Object) ([]rutter.Object, error) {
 	for i, o := range objs {
-		if !enveloped(o.Object) {
+		if !rutter.Sealed(o.Object) {
 			continue
 		}
 		if r.opts.Decrypter == nil {
 			return nil, sealedError(o, rutter.CodeInvalid, nil)
 		}
+		j.env.Use(buildenv.Keys)
 		plain, ok, err := r.opts.Decrypter.DecryptObject(ctx, j.req.Project, o.Object)
 		if err != nil {
 			return nil, sealedError(o, rutter.CodeOf(err), err)
 		}
-		if !ok || enveloped(plain) {
+		if !ok || rutter.Sealed(plain) {
 			return nil, sealedError(o, rutter.CodeInvalid, nil)
 		}
 		repo.Secret()
@@ -61,26 +62,4 @@ func (r *Renderer) unseal(ctx context.Context, repo *record.FS, j job, objs []ru
 func sealedError(o rutter.Object, code rutter.Code, cause error) error {
 	return &rutter.Error{Code: code, File: o.Origin.File, Line: o.Origin.Line, Err: cause, Message: fmt.Sprintf(
 		"%s is still encrypted by SOPS and is not applied: give the key in a Secret labelled argocd.argoproj.io/secret-type=sops-keys", o.Ref())}
-}
-
-// enveloped reports whether an object holds what SOPS leaves in a file that it
-// has encrypted: its metadata, or encrypted values.
-func enveloped(v map[string]any) bool {
-	if meta, ok := v["sops"].(map[string]any); ok {
-		if _, ok := meta["mac"]; ok {
-			return true
-		}
-		if _, ok := meta["version"]; ok {
-			return true
-		}
-	}
-	for _, field := range []string{"data", "stringData"} {
-		values, _ := v[field].(map[string]any)
-		for _, value := range values {
-			if s, ok := value.(string); ok && strings.HasPrefix(s, "ENC[AES256_GCM,") {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/render/buildenv"
 	"github.com/rutterhq/rutter/internal/render/cue"
 	"github.com/rutterhq/rutter/internal/render/directory"
 	"github.com/rutterhq/rutter/internal/render/helm"
@@ -41,11 +42,7 @@ func (r *Renderer) helmInput(repo *record.FS, j job) helm.Input {
 }
 
 func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
-	limit := r.opts.MaxDirectoryBytes
-	if j.settings.MaxDirectoryBytes != 0 {
-		limit = j.settings.MaxDirectoryBytes
-	}
-	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(limit, 0), JsonnetDisabled: j.settings.JsonnetDisabled, Pool: r.opts.Isolated}
+	in := directory.Input{Repo: repo, Path: j.path, Env: j.env, MaxBytes: max(r.directoryLimit(j), 0), JsonnetDisabled: j.settings.JsonnetDisabled, Pool: r.opts.Isolated}
 	if j.source.Directory != nil {
 		in.Options = *j.source.Directory
 	}
@@ -53,6 +50,9 @@ func (r *Renderer) runDirectory(_ context.Context, repo *record.FS, j job) ([]ru
 }
 
 func (r *Renderer) runPlugin(ctx context.Context, repo *record.FS, j job) ([]rutter.Object, []string, error) {
+	if j.plugin.Network {
+		j.env.Use(buildenv.Hour) // what the network answers is no input, and not the same for ever
+	}
 	return r.opts.Plugins.Render(ctx, j.plugin, pluginInput(repo, j))
 }
 

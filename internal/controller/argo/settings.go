@@ -72,18 +72,20 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutter.DecryptionKey) {
 	c.settingsMu.Lock()
 	defer c.settingsMu.Unlock()
+	refresh := c.settings != nil
 	if !reflect.DeepEqual(keys, c.keys) {
 		c.keys = keys
 		if err := c.opts.Keys.SetKeys(keys); err != nil {
 			c.opts.Logger.Warn("decryption keys cannot be used", "err", err)
 		}
-		c.opts.Engine.RetryFailed()
+		if refresh { // who has a key no more must not go on with what it opened
+			c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
+		}
 	}
 	if c.settings == nil || !reflect.DeepEqual(settings, *c.settings) {
-		first := c.settings == nil
 		c.settings = &settings
 		c.opts.Settings.Set(settings)
-		if !first {
+		if refresh {
 			c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
 		}
 	}

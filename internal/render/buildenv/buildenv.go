@@ -12,26 +12,40 @@ import (
 	"maps"
 	"os"
 	"strings"
+	"sync"
 
 	"github.com/rutterhq/rutter"
 )
 
-// Env are the variables of one render. It is not safe for concurrent use.
+// Env are the variables of one render. It is safe for concurrent use.
 type Env struct {
 	values map[string]string
-	used   map[string]string
-	// capabilities returns a digest of what the target cluster serves.
-	capabilities func() string
+	// notes are what a result may depend on beside variables, each by a function
+	// that returns it as it is now. No variable can have their names.
+	notes map[string]func() string
+
+	mu   sync.Mutex
+	used map[string]string
 }
 
-// capabilities is the name under which the use of the cluster's version and
-// API list is noted. No variable can have it.
-const capabilities = "=capabilities"
+// The notes.
+const (
+	// Capabilities are the target cluster's version and API list.
+	Capabilities = "=capabilities"
+	// Keys are the project and the keys that opened, or did not open, a sealed file.
+	Keys = "=keys"
+	// Owner is the application itself.
+	Owner = "=owner"
+	// Hour is the time, for what may come out differently later.
+	Hour = "=hour"
+)
 
 // New returns the build environment of a request.
 func New(req rutter.RenderRequest) *Env {
 	rev := req.Snapshot.Revision()
-	return &Env{used: map[string]string{}, capabilities: func() string { return Capabilities(req.KubeVersion, req.APIVersions) }, values: map[string]string{
+	return &Env{used: map[string]string{}, notes: map[string]func() string{
+		Capabilities: func() string { return DigestCapabilities(req.KubeVersion, req.APIVersions) },
+	}, values: map[string]string{
 		"ARGOCD_APP_NAME":                   req.Instance,
 		"ARGOCD_APP_NAMESPACE":              req.Namespace,
 		"ARGOCD_APP_PROJECT_NAME":           req.Project,
@@ -56,6 +70,8 @@ func (e *Env) Expand(s string) string {
 	if !strings.Contains(s, "$") {
 		return s
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return os.Expand(s, func(name string) string {
 		if name == "$" {
 			return "$"
@@ -68,16 +84,33 @@ func (e *Env) Expand(s string) string {
 
 // All returns every variable, and notes that all were used.
 func (e *Env) All() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	maps.Copy(e.used, e.values)
 	return maps.Clone(e.values)
 }
 
+// Note says how a note is found out; before anybody uses it.
+func (e *Env) Note(name string, now func() string) { e.notes[name] = now }
+
+// Use notes that the result depends on a note.
+func (e *Env) Use(name string) {
+	now := e.notes[name]
+	if now == nil {
+		return
+	}
+	v := now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.used[name] = v
+}
+
 // UseCapabilities notes that the result depends on the target cluster's version
 // and API list; what doesn't is shared between clusters.
-func (e *Env) UseCapabilities() { e.used[capabilities] = e.capabilities() }
+func (e *Env) UseCapabilities() { e.Use(Capabilities) }
 
-// Capabilities returns a digest of a cluster's version and API list.
-func Capabilities(kubeVersion string, apiVersions []string) string {
+// DigestCapabilities returns a digest of a cluster's version and API list.
+func DigestCapabilities(kubeVersion string, apiVersions []string) string {
 	h := sha256.New()
 	for _, s := range append([]string{kubeVersion}, apiVersions...) {
 		_, _ = io.WriteString(h, s+"\n") // it cannot fail
@@ -85,17 +118,16 @@ func Capabilities(kubeVersion string, apiVersions []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// SetCapabilities takes the digest from a caller who knows it.
-func (e *Env) SetCapabilities(digest func() string) { e.capabilities = digest }
-
 // Aside returns the same variables for a question whose answer is asked for anew
 // each time: that they are used for it is not noted here.
 func (e *Env) Aside() *Env {
-	return &Env{values: e.values, capabilities: e.capabilities, used: map[string]string{}}
+	return &Env{values: e.values, notes: e.notes, used: map[string]string{}}
 }
 
-// Used returns the variables that were asked for, with their values.
+// Used returns the variables and notes that were asked for, with their values.
 func (e *Env) Used() map[string]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if len(e.used) == 0 {
 		return nil
 	}
@@ -106,8 +138,8 @@ func (e *Env) Used() map[string]string {
 func (e *Env) Same(used map[string]string) bool {
 	for name, v := range used {
 		now := e.values[name]
-		if name == capabilities {
-			now = e.capabilities()
+		if note := e.notes[name]; note != nil {
+			now = note()
 		}
 		if now != v {
 			return false

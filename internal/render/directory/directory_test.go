@@ -184,7 +184,6 @@ func TestErrors(t *testing.T) {
 		"broken, but meant as one":     {files: map[string]string{"app/z.yaml": "apiVersion: v1\nkind: X\nmetadata: {name: a\n"}, want: "app/z.yaml:"},
 		"repeated key":                 {files: map[string]string{"app/z.yaml": cm("z") + "data:\n  k: a\n  k: b\n"}, want: `app/z.yaml:7: the key "k" appears twice in one mapping`},
 		"not UTF-8":                    {files: map[string]string{"app/z.yaml": cm("z") + "data: {k: \xE4}\n"}, want: "app/z.yaml:5: the text is not UTF-8"},
-		"sealed":                       {files: map[string]string{"app/z.yaml": cm("z") + "sops: {mac: x}\n"}, want: `app/z.yaml:1: ConfigMap "z" is encrypted with SOPS`},
 		"two values in JSON":           {files: map[string]string{"app/z.json": "{}\n{}"}, want: "app/z.json:2: is not one valid JSON value"},
 		"no object in JSON":            {files: map[string]string{"app/z.json": `{"a": 1}`}, want: "app/z.json:1: an object has no apiVersion"},
 		"a list in JSON":               {files: map[string]string{"app/z.json": `[]`}, want: "app/z.json:1: a Kubernetes object must be a mapping"},

@@ -178,10 +178,6 @@ func failingCharts() map[string]failing {
 			files: map[string]string{"chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\nkubeVersion: '>=2.0.0'\n"},
 			says:  []string{"requires Kubernetes >=2.0.0"},
 		},
-		"a sealed secret": {
-			files: chart(map[string]string{"templates/x.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nsops: {mac: x}\n"}),
-			says:  []string{"chart/templates/x.yaml", "SOPS", "decryption is not configured"},
-		},
 		"environment of the process": {
 			files: chart(map[string]string{"templates/x.yaml": `{{ env "HOME" }}`}), says: []string{`function "env" not defined`},
 		},

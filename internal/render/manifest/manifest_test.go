@@ -86,7 +86,6 @@ func TestErrorsNamePlace(t *testing.T) {
 		"a number as name":  {"apiVersion: v1\nkind: Pod\nmetadata: {name: 5}\n", "metadata.name must be a string, it is a number"},
 		"a label no string": {"apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {on: yes}}\n", `metadata.labels["true"] must be a string, it is a boolean: put it in quotes`},
 		"a list":            {"- a\n", "must be a mapping, this is a list"},
-		"sealed":            {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ndata: {a: ENC}\nsops: {mac: ENC}\n", `Secret "x" is encrypted with SOPS, and decryption is not configured`},
 		"bad item":          {"apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Pod, metadata: {name: a}}\n- {kind: Pod}\n", "items[1]: Pod has no apiVersion"},
 	}
 	for name, tt := range tests {
@@ -170,7 +169,6 @@ func TestLists(t *testing.T) {
 		"lists without end":         {in: nested(20), err: "lists are nested too deeply"},
 		"an item that is no object": {in: "{apiVersion: v1, kind: List, items: [" + pod + ", text]}", err: "f.yaml:1: items[1]: a Kubernetes object must be a mapping, this is a string (document 1)"},
 		"an item of an item":        {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: List, items: [{kind: Pod}]}]}", err: "items[0]: Pod has no apiVersion"},
-		"a sealed item":             {in: "{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: s}, sops: {mac: x}}]}", err: "items[0]: Secret \"s\" is encrypted with SOPS"},
 		"a JSON list":               {in: `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}]}`, want: []string{"v1 Pod p"}},
 	}
 	for name, tt := range tests {

@@ -47,9 +47,6 @@ func objects(v any, origin rutter.Origin, where string, depth int) ([]rutter.Obj
 	if !ok {
 		return nil, invalid(origin, "%sa Kubernetes object must be a mapping, this is %s", where, describe(v))
 	}
-	if isSealed(m) {
-		return nil, invalid(origin, "%s%s is encrypted with SOPS, and decryption is not configured: configure a key, or commit it in the clear if it is no secret", where, name(m))
-	}
 	if items, ok := listItems(m); ok {
 		return expand(m, items, origin, where, depth)
 	}
@@ -163,16 +160,6 @@ func checkStrings(m, meta map[string]any, field string, origin rutter.Origin, wh
 		}
 	}
 	return nil
-}
-
-// isSealed recognises a SOPS envelope: the sops block holds a mac.
-func isSealed(m map[string]any) bool {
-	block, ok := m["sops"].(map[string]any)
-	if !ok {
-		return false
-	}
-	_, ok = block["mac"]
-	return ok
 }
 
 // name says what is known of an object, for errors.

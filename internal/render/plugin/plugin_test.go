@@ -291,7 +291,6 @@ func TestFailures(t *testing.T) {
 		"not YAML":            {generate("printf 'apiVersion: v1\\nkind: A\\nmetadata:\\n  name: a\\n---\\na: [\\n'"), rutter.CodeInvalid, []string{"output of plugin p"}, ""},
 		"no object":           {generate("echo hello"), rutter.CodeInvalid, []string{"output of plugin p:1: a Kubernetes object must be a mapping"}, ""},
 		"an object of nobody": {generate("printf '# x\\n---\\nkind: A\\nmetadata: {name: a}\\n'"), rutter.CodeInvalid, []string{"output of plugin p:3: A \"a\" has no apiVersion"}, ""},
-		"a sealed object":     {generate("printf 'apiVersion: v1\\nkind: Secret\\nmetadata: {name: a}\\nsops: {mac: x}\\n'"), rutter.CodeInvalid, []string{"encrypted with SOPS"}, ""},
 		"long messages":       {generate("seq 1 1000 >&2; exit 1"), rutter.CodeInvalid, []string{": 996; 997; 998; 999; 1000"}, "995"},
 	} {
 		t.Run(name, func(t *testing.T) {

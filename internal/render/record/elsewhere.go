@@ -2,10 +2,15 @@ package record
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"syscall"
 
 	"github.com/rutterhq/rutter"
 )
@@ -30,13 +35,22 @@ func (f *FS) Remote(repo rutter.Repo) (*FS, error) {
 		return nil, err
 	}
 	f.log.add(rutter.Input{Kind: rutter.InputRemote, Path: repo.Key()}, snap.Revision())
-	return &FS{snap: snap, fixed: true, log: f.log}, nil
+	return &FS{snap: snap, repo: repo.Key(), log: f.log}, nil
 }
 
+// LookupOff is the hash of a look-up that nobody allowed.
+const LookupOff = "off"
+
 // Lookup reads an object of the target cluster, nil when there is none or when
-// nobody allows looking. What was found is an input of the render.
+// nobody allows looking. What was found is an input of the render, and so is
+// that looking was not allowed.
 func (f *FS) Lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
 	if f.log.opts.Lookup == nil {
+		key, _, err := LiveInput(nil, apiVersion, kind, namespace, name, nil)
+		if err != nil {
+			return nil, err
+		}
+		f.log.add(rutter.Input{Kind: rutter.InputLive, Path: key}, LookupOff)
 		return nil, nil
 	}
 	obj, err := f.log.opts.Lookup(f.log.ctx, apiVersion, kind, namespace, name)
@@ -45,7 +59,7 @@ func (f *FS) Lookup(apiVersion, kind, namespace, name string) (map[string]any, e
 		f.log.stop(err)
 		return nil, fmt.Errorf("look up %s %s/%s: %w", kind, namespace, name, err)
 	}
-	key, hash, err := LiveInput(apiVersion, kind, namespace, name, obj)
+	key, hash, err := LiveInput(f.log.opts.HashKey, apiVersion, kind, namespace, name, obj)
 	if err != nil {
 		return nil, err
 	}
@@ -54,18 +68,44 @@ func (f *FS) Lookup(apiVersion, kind, namespace, name string) (map[string]any, e
 	return obj, nil
 }
 
-// LiveInput returns the path and the hash of the input that looking an object up is.
-func LiveInput(apiVersion, kind, namespace, name string, obj map[string]any) (key, hash string, err error) {
+// LiveInput returns the path and the hash of the input that looking an object up
+// is. The hash is keyed, because a plain one of a short secret tells the secret
+// to who can guess, and leaves out what changes without a change of content.
+func LiveInput(hashKey []byte, apiVersion, kind, namespace, name string, obj map[string]any) (key, hash string, err error) {
 	names, err := json.Marshal([]string{apiVersion, kind, namespace, name})
 	if err != nil {
 		return "", "", fmt.Errorf("name a look-up: %w", err)
 	}
-	text, err := json.Marshal(obj)
+	text, err := json.Marshal(withoutBookkeeping(obj))
 	if err != nil {
 		return "", "", fmt.Errorf("hash what a look-up of %s found: %w", names, err)
 	}
-	sum := sha256.Sum256(text)
-	return string(names), hex.EncodeToString(sum[:]), nil
+	sum := hmac.New(sha256.New, hashKey)
+	_, _ = sum.Write(text) // it cannot fail
+	return string(names), hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// withoutBookkeeping drops what the API server changes by itself.
+func withoutBookkeeping(obj map[string]any) map[string]any {
+	meta, ok := obj["metadata"].(map[string]any)
+	if !ok {
+		return obj
+	}
+	obj, meta = maps.Clone(obj), maps.Clone(meta)
+	delete(meta, "resourceVersion")
+	delete(meta, "managedFields")
+	obj["metadata"] = meta
+	if items, ok := obj["items"].([]any); ok {
+		kept := make([]any, len(items))
+		for i, item := range items {
+			kept[i] = item
+			if m, ok := item.(map[string]any); ok {
+				kept[i] = withoutBookkeeping(m)
+			}
+		}
+		obj["items"] = kept
+	}
+	return obj
 }
 
 // Secret says that what is rendered holds values that are not in Git as they
@@ -90,6 +130,27 @@ func (f *FS) Passing() bool {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	return f.log.passing
+}
+
+// failed notes a failure of a snapshot: one that may pass is not the input's.
+func (j *journal) failed(err error) {
+	if passing(err) {
+		j.pass()
+	}
+}
+
+// passing reports whether an error of a snapshot is something else than what
+// the repository says: content that is not there yet, a store that cannot be read.
+func passing(err error) bool {
+	if e := (*rutter.Error)(nil); errors.As(err, &e) {
+		return e.Code != rutter.CodeInvalid && e.Code != rutter.CodeUnsupported
+	}
+	for _, known := range []error{fs.ErrNotExist, fs.ErrInvalid, syscall.EISDIR, syscall.ENOTDIR} {
+		if errors.Is(err, known) {
+			return false
+		}
+	}
+	return true
 }
 
 func (j *journal) pass() {

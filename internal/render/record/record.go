@@ -39,6 +39,8 @@ type Options struct {
 	Decrypt func(ctx context.Context, name string, data []byte) (plain []byte, sealed bool, err error)
 	// Lookup reads an object of the target cluster.
 	Lookup rutter.Lookup
+	// HashKey keys the hashes of what was looked up, which may be secrets.
+	HashKey []byte
 }
 
 // FS is a read-only file system that takes notes. Paths are relative to the
@@ -47,9 +49,9 @@ type Options struct {
 type FS struct {
 	snap   rutter.Snapshot
 	source int
-	// fixed views need no notes: their content is named by an input already.
-	fixed bool
-	log   *journal
+	// repo names a repository elsewhere (rutter.Repo.Key); empty for a source.
+	repo string
+	log  *journal
 }
 
 // journal is shared by the file systems of one render.
@@ -89,11 +91,7 @@ func Clean(p string) (string, error) {
 
 // note records one look and stops a render that has run out of its limits.
 func (f *FS) note(kind rutter.InputKind, p string) error {
-	var hash string
-	var err error
-	if !f.fixed {
-		hash, err = f.snap.Hash(kind, p)
-	}
+	hash, err := f.snap.Hash(kind, p)
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
 	switch {
@@ -103,6 +101,7 @@ func (f *FS) note(kind rutter.InputKind, p string) error {
 		f.log.err = context.Cause(f.log.ctx)
 	case err != nil:
 		f.log.err = fmt.Errorf("hash %s: %w", p, err)
+		f.log.passing = f.log.passing || passing(err)
 	default:
 		f.log.reads++
 		if f.log.opts.Reads > 0 && f.log.reads > f.log.opts.Reads {
@@ -112,9 +111,7 @@ func (f *FS) note(kind rutter.InputKind, p string) error {
 	if f.log.err != nil {
 		return f.log.err
 	}
-	if !f.fixed {
-		f.log.inputs[rutter.Input{Source: f.source, Kind: kind, Path: p}] = hash
-	}
+	f.log.inputs[rutter.Input{Source: f.source, Repo: f.repo, Kind: kind, Path: p}] = hash
 	return nil
 }
 
@@ -161,6 +158,7 @@ func (f *FS) ReadSealed(name string) ([]byte, error) {
 	}
 	data, err := f.snap.ReadFile(p)
 	if err != nil {
+		f.log.failed(err)
 		return nil, err
 	}
 	f.log.mu.Lock()
@@ -184,6 +182,7 @@ func (f *FS) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 	entries, err := f.snap.ReadDir(p)
 	if err != nil {
+		f.log.failed(err)
 		return nil, err
 	}
 	return entries, nil
@@ -200,6 +199,7 @@ func (f *FS) Stat(name string) (fs.FileInfo, error) {
 	}
 	info, err := f.snap.Stat(p)
 	if err != nil {
+		f.log.failed(err)
 		return nil, err
 	}
 	return info, nil
@@ -219,16 +219,9 @@ func (f *FS) IsFile(name string) bool {
 
 // HashOf returns the hash of a file that was read, "" for one that was not.
 func (f *FS) HashOf(file string) string {
-	if f.fixed {
-		hash, err := f.snap.Hash(rutter.InputFile, file)
-		if err != nil {
-			return ""
-		}
-		return hash
-	}
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
-	return f.log.inputs[rutter.Input{Source: f.source, Kind: rutter.InputFile, Path: file}]
+	return f.log.inputs[rutter.Input{Source: f.source, Repo: f.repo, Kind: rutter.InputFile, Path: file}]
 }
 
 // Inputs returns all that was looked at, ordered by source, path and kind.
@@ -241,7 +234,7 @@ func (f *FS) Inputs() []rutter.Input {
 		out = append(out, in)
 	}
 	slices.SortFunc(out, func(a, b rutter.Input) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Repo, b.Repo), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
 	})
 	return out
 }

@@ -161,9 +161,15 @@ func (s *Store) read(key string) []Render {
 	return known
 }
 
-// Put remembers a render of a declaration and its objects.
-func (s *Store) Put(key string, r Render, blob []byte) {
+// Put remembers a render of a declaration and its objects, and returns how many
+// renders of the declaration are known now.
+func (s *Store) Put(key string, r Render, blob []byte) int {
 	s.putBlob(r, blob)
+	return s.Remember(key, r)
+}
+
+// Remember is Put of a render whose objects have been put already.
+func (s *Store) Remember(key string, r Render) int {
 	file := s.lockOf(key)
 	file.Lock()
 	defer file.Unlock()
@@ -179,6 +185,7 @@ func (s *Store) Put(key string, r Render, blob []byte) {
 		err = s.write(s.keyFile(key), append([]byte(Digest(body)+"\n"), body...))
 	}
 	s.health(err)
+	return len(known)
 }
 
 // sameInputs reports whether two renders had the same inputs; the newer one replaces the other.

@@ -95,7 +95,7 @@ func (p *planner) render(ctx context.Context, u *planUnit) {
 		}
 		res, err := p.rendering.renderer.Render(ctx, req)
 		if err != nil {
-			u.err = fmt.Errorf("%s: %w", u.source(i), err)
+			u.err = fmt.Errorf("%s: %w", u.unit.SourceField(i), err)
 			return
 		}
 		res.Objects = nil // loaded again where they are needed
@@ -103,37 +103,22 @@ func (p *planner) render(ctx context.Context, u *planUnit) {
 	}
 }
 
-func (u *planUnit) source(i int) string {
-	if len(u.unit.Sources) == 1 {
-		return "spec.source"
-	}
-	return fmt.Sprintf("spec.sources[%d]", i)
-}
-
-// requests resolves all sources of a unit.
+// requests resolves all sources of a unit and says what is asked of the renderer.
 func (p *planner) requests(ctx context.Context, u *planUnit) ([]rutter.RenderRequest, error) {
-	refs := map[string]rutter.Snapshot{}
-	snaps := make([]rutter.Snapshot, len(u.unit.Sources))
-	for i, src := range u.unit.Sources {
-		var err error
-		if snaps[i], err = p.sources.Snapshot(ctx, src.Repo(u.unit.Project), rutter.ResolveOptions{}); err != nil {
-			return nil, fmt.Errorf("%s: %w", u.source(i), err)
-		}
-		if src.Ref != "" {
-			refs[src.Ref] = snaps[i]
-		}
+	snaps, err := u.unit.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) {
+		return p.sources.Snapshot(ctx, repo, rutter.ResolveOptions{}) //nolint:wrapcheck // it names the repository
+	})
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the source
 	}
 	out := make([]rutter.RenderRequest, len(snaps))
 	for i, src := range u.unit.Sources {
 		if src.OnlyRef() {
 			continue
 		}
-		out[i] = rutter.RenderRequest{Source: src, Snapshot: snaps[i], AppName: u.unit.ID.Name, Instance: u.unit.Instance, Project: u.unit.Project,
-			Namespace: u.unit.Target.Namespace, KubeVersion: cmp.Or(u.cluster.Version, p.cfg.KubeVersion), APIVersions: u.cluster.APIVersions,
-			Lazy: true, Cluster: u.cluster.Server, Permit: u.permit}
-		if len(refs) > 0 {
-			out[i].Refs = refs
-		}
+		out[i] = u.unit.Request(i, snaps)
+		out[i].KubeVersion, out[i].APIVersions = cmp.Or(u.cluster.Version, p.cfg.KubeVersion), u.cluster.APIVersions
+		out[i].Lazy, out[i].Cluster, out[i].Permit = true, u.cluster.Server, u.permit
 	}
 	return out, nil
 }
@@ -159,7 +144,7 @@ func (p *planner) objects(ctx context.Context, u *planUnit, i int) ([]rutter.Obj
 	req.Lazy = false
 	res, err := p.rendering.renderer.Render(ctx, req)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.source(i), err)
+		return nil, fmt.Errorf("%s: %w", u.unit.SourceField(i), err)
 	}
 	u.renders[i].Digest = res.Digest
 	return res.Objects, nil

@@ -104,7 +104,7 @@ func (r *appRender) capabilities(ctx context.Context, c client.Client) error {
 	if r.cfg.Cluster == "" {
 		return nil
 	}
-	members := cluster.New(cluster.Options{Logger: r.cfg.Logger, Sink: &lateSink{}})
+	members := cluster.New(cluster.Options{Logger: r.cfg.Logger, Sink: deafSink{}})
 	defer members.Close()
 	if err := errors.Join(members.SetLocal(r.cfg.REST), declareClusters(ctx, c, r.cfg.Namespace, members)); err != nil {
 		return err

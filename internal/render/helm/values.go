@@ -75,7 +75,7 @@ func readValues(text []byte) (map[string]any, error) {
 
 // parameters applies --set and --set-string; of two with one name the later wins.
 func parameters(in Input, vals map[string]any) error {
-	if err := checkIndexes(in.Options); err != nil {
+	if err := checkIndexes(in); err != nil {
 		return err
 	}
 	for _, i := range parameterOrder(in.Options.Parameters) {
@@ -108,7 +108,12 @@ func setParameter(in Input, p rutter.HelmParameter, vals map[string]any) error {
 	if p.ForceString {
 		apply = strvals.ParseIntoString
 	}
-	return apply(p.Name+"="+escapeCommas(in.Env.Expand(p.Value)), vals)
+	value := in.Env.Expand(p.Value)
+	if strings.HasPrefix(value, "{") && !isList(value) {
+		// What follows the list would be read as another parameter.
+		return rutter.Errorf(rutter.CodeInvalid, "its value begins with a list in braces and goes on after it")
+	}
+	return apply(p.Name+"="+escapeCommas(value), vals)
 }
 
 // problemOfName says why a parameter cannot be set, without its value.
@@ -123,12 +128,13 @@ func problemOfName(name string) string {
 // a list is as long as its highest index.
 const maxIndexes = 10_000
 
-var listIndex = regexp.MustCompile(`\[(\d+)\]`)
+// listIndex is an index as strvals reads it, once escapes are taken away.
+var listIndex = regexp.MustCompile(`\[\+?(\d+)\]`)
 
-func checkIndexes(o rutter.HelmOptions) error {
+func checkIndexes(in Input) error {
 	var sum int
-	count := func(name string) bool {
-		for _, m := range listIndex.FindAllStringSubmatch(name, -1) {
+	count := func(text string) bool {
+		for _, m := range listIndex.FindAllStringSubmatch(strings.ReplaceAll(text, `\`, ""), -1) {
 			n, err := strconv.Atoi(m[1])
 			if err != nil || n > maxIndexes {
 				return false
@@ -137,8 +143,14 @@ func checkIndexes(o rutter.HelmOptions) error {
 		}
 		return sum <= maxIndexes
 	}
+	o := in.Options
 	for i, p := range o.Parameters {
-		if !count(p.Name) {
+		text := p.Name
+		// Only such a name can make names of what its value holds.
+		if strings.ContainsAny(p.Name, "={") || strings.HasSuffix(p.Name, `\`) {
+			text += "=" + in.Env.Expand(p.Value)
+		}
+		if !count(text) {
 			return rutter.Errorf(rutter.CodeInvalid, "helm.parameters[%d]: the indexes in the names are too large", i)
 		}
 	}
@@ -150,16 +162,39 @@ func checkIndexes(o rutter.HelmOptions) error {
 	return nil
 }
 
-var bareComma = regexp.MustCompile(`(^|[^\\]),`)
-
-// escapeCommas keeps a comma in a value from starting another parameter; a
-// list in braces keeps its commas.
+// escapeCommas keeps a comma in a value from starting another parameter, which
+// could hold any name; a list in braces keeps its commas. A comma is escaped if
+// an odd number of backslashes stands before it.
 func escapeCommas(v string) string {
-	if strings.HasPrefix(v, "{") && strings.HasSuffix(v, "}") {
+	if isList(v) {
 		return v
 	}
-	// Twice, because neighbouring commas share the character between them.
-	return bareComma.ReplaceAllString(bareComma.ReplaceAllString(v, `$1\,`), `$1\,`)
+	var out strings.Builder
+	escaped := false
+	for _, r := range v {
+		if r == ',' && !escaped {
+			out.WriteByte('\\')
+		}
+		out.WriteRune(r)
+		escaped = r == '\\' && !escaped
+	}
+	return out.String()
+}
+
+// isList tells whether a value is one list in braces: its first brace that
+// closes is its end.
+func isList(v string) bool {
+	if !strings.HasPrefix(v, "{") {
+		return false
+	}
+	escaped := false
+	for i, r := range v {
+		if r == '}' && !escaped {
+			return i == len(v)-1
+		}
+		escaped = r == '\\' && !escaped
+	}
+	return false
 }
 
 func fileParameters(in Input, vals map[string]any) error {

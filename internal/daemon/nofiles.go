@@ -17,3 +17,6 @@ func (s noFiles) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	}
 	return s.Sources.Snapshot(ctx, repo, opts) //nolint:wrapcheck // a pass-through
 }
+
+// Resolve implements resolver.
+func (s noFiles) Resolve(repo rutter.Repo) (rutter.Repo, error) { return resolve(s.Sources, repo) }

@@ -62,3 +62,9 @@ func (s localFirst) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.
 	}
 	return s.rest.Snapshot(ctx, repo, opts) //nolint:wrapcheck // a pass-through
 }
+
+// Resolve implements resolver.
+func (s localFirst) Resolve(repo rutter.Repo) (rutter.Repo, error) { return resolve(s.rest, repo) }
+
+// Resolve implements resolver: folders have no names but the URLs they stand for.
+func (l Local) Resolve(repo rutter.Repo) (rutter.Repo, error) { return repo, nil }

@@ -28,7 +28,13 @@ type source interface {
 	Close() error
 }
 
-var _ rutter.Sources = (*sources)(nil)
+var (
+	_ rutter.Sources = (*sources)(nil)
+	_ resolver       = (*sources)(nil)
+	_ resolver       = noFiles{}
+	_ resolver       = localFirst{}
+	_ resolver       = Local(nil)
+)
 
 // sourceConfig is what the adapters need to know.
 type sourceConfig struct {
@@ -79,6 +85,27 @@ func (s *sources) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Re
 		return other.Snapshot(ctx, repo, opts) //nolint:wrapcheck // it names the repository
 	}
 	return s.git.Snapshot(ctx, repo, opts) // it names the repository
+}
+
+// resolver is what knows the URLs that names of repositories stand for.
+type resolver interface {
+	Resolve(repo rutter.Repo) (rutter.Repo, error)
+}
+
+// Resolve implements resolver: it asks the adapter that would fetch.
+func (s *sources) Resolve(repo rutter.Repo) (rutter.Repo, error) {
+	if r, ok := s.others[repo.Kind()].(resolver); ok {
+		return r.Resolve(repo) //nolint:wrapcheck // it names the repository
+	}
+	return repo, nil // it has no names but its URL
+}
+
+// resolve asks sources that stand behind others.
+func resolve(behind rutter.Sources, repo rutter.Repo) (rutter.Repo, error) {
+	if r, ok := behind.(resolver); ok {
+		return r.Resolve(repo) //nolint:wrapcheck // a pass-through
+	}
+	return repo, nil
 }
 
 // SetCredentials gives all of them what the control plane declares.

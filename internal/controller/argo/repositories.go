@@ -3,7 +3,6 @@ package argo
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,29 +61,15 @@ func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Req
 			return reconcile.Result{}, fmt.Errorf("read ConfigMap %s: %w", name, err)
 		}
 	}
-	c.setAliases(creds)
 	c.opts.Credentials.SetCredentials(creds, argo.ParseTrust(&known, &certs))
 	c.opts.Engine.RetryFailed()
 	c.sets.wakeFailed()
 	return reconcile.Result{}, nil
 }
 
-// setAliases remembers the names of Helm repositories, by which charts may name
-// where their dependencies lie.
-func (c *Controllers) setAliases(creds []rutter.RepoCredential) {
-	aliases := map[string]string{}
-	for _, cred := range creds {
-		if cred.Name != "" && !cred.Template {
-			aliases[cred.Name] = cred.URL
-		}
-	}
-	c.repoMu.Lock()
-	defer c.repoMu.Unlock()
-	c.aliases = aliases
-}
-
 // PermitRepo is the engine's question whether a project may read a repository
-// that a source names: a chart's dependency, a remote base, a values file.
+// that a source names: a chart's dependency, a remote base, a values file. A
+// name in place of the URL is resolved by who asks.
 func (c *Controllers) PermitRepo(name string, repo rutter.Repo) error {
 	project, ok := c.projects.get(name)
 	if !ok {
@@ -93,13 +78,5 @@ func (c *Controllers) PermitRepo(name string, repo rutter.Repo) error {
 		}
 		return rutter.Errorf(rutter.CodeForbidden, "project %q does not exist", name)
 	}
-	url := repo.URL
-	for _, prefix := range []string{"@", "alias:"} {
-		if alias, ok := strings.CutPrefix(url, prefix); ok {
-			c.repoMu.RLock()
-			url = c.aliases[alias]
-			c.repoMu.RUnlock()
-		}
-	}
-	return policy.CheckSource(project, url)
+	return policy.CheckSource(project, repo.URL)
 }

@@ -80,9 +80,6 @@ type Controllers struct {
 	apps     *applications
 	sets     *applicationSets
 
-	repoMu  sync.RWMutex
-	aliases map[string]string // names of registered repositories to their URLs
-
 	settingsMu sync.Mutex
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey

@@ -138,11 +138,11 @@ func (s *Source) Stats() Stats {
 // Snapshot implements rutter.Sources.
 func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
 	keys := s.keys.Load()
-	url, err := registered(keys, repo)
+	repo, err := registered(keys, repo)
 	if err != nil {
 		return nil, err
 	}
-	repo.URL = url
+	url := repo.URL
 	wish, err := registry.ParseWish(repo.Revision)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeOf(err), "chart %q of %s: revision: %w", repo.Chart, remote.Conceal(url), err)
@@ -157,6 +157,13 @@ func (s *Source) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.Res
 	return r.fromIndex(ctx)
 }
 
+// Resolve puts the URL in the place of a registered repository's name (@name or
+// alias:name), as Snapshot does for the same project: whether a project may use
+// a repository is a question about its URL.
+func (s *Source) Resolve(repo rutter.Repo) (rutter.Repo, error) {
+	return registered(s.keys.Load(), repo)
+}
+
 // request is one chart for one asker.
 type request struct {
 	*Source
@@ -168,18 +175,20 @@ type request struct {
 }
 
 // registered replaces the name of a registered repository by its URL.
-func registered(keys *remote.Keyring, repo rutter.Repo) (string, error) {
+func registered(keys *remote.Keyring, repo rutter.Repo) (rutter.Repo, error) {
 	text := strings.TrimSpace(repo.URL)
 	name, ok := strings.CutPrefix(text, "@")
 	if !ok {
 		name, ok = strings.CutPrefix(text, "alias:")
 	}
 	if !ok {
-		return text, nil
+		repo.URL = text
+		return repo, nil
 	}
 	url, found := keys.Named(name, repo.Project)
 	if !found {
-		return "", rutter.Errorf(rutter.CodeNotFound, "chart %q: no Helm repository that this project may use is registered by the name %q: add a repository Secret with that name, or write the URL", repo.Chart, name)
+		return repo, rutter.Errorf(rutter.CodeNotFound, "chart %q: no Helm repository that this project may use is registered by the name %q: add a repository Secret with that name, or write the URL", repo.Chart, name)
 	}
-	return url, nil
+	repo.URL = url
+	return repo, nil
 }

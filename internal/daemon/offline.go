@@ -18,29 +18,44 @@ type Local map[string]string
 var _ rutter.Sources = Local(nil)
 
 // Snapshot implements rutter.Sources. A bare repository is read at its
-// revision; an ordinary folder as it is.
+// revision until ctx ends, an ordinary folder as it is.
 func (l Local) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
 	dir, ok := l.dir(repo)
 	if !ok {
 		return nil, rutter.Errorf(rutter.CodeNotFound, "repository %q is not given, and nothing is fetched offline: add --repo %s=DIR", repo.URL, repo.URL)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "HEAD")); err != nil {
+	if !isBare(dir) {
 		return osdir.Open(dir)
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("find %s: %w", dir, err)
 	}
 	tmp, err := os.MkdirTemp("", "rutter-offline-")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the mirror: %w", err)
 	}
-	context.AfterFunc(ctx, func() { os.RemoveAll(tmp) })
 	f, err := git.New(git.Options{Dir: tmp})
 	if err != nil {
+		_ = os.RemoveAll(tmp) // it is empty
 		return nil, fmt.Errorf("open the repository: %w", err)
 	}
-	return f.Snapshot(ctx, rutter.Repo{URL: "file://" + abs, Revision: repo.Revision, TagPrefix: repo.TagPrefix}, opts)
+	drop := func() {
+		_ = f.Close() // nobody reads it any more
+		_ = os.RemoveAll(tmp)
+	}
+	snap, err := bareSnapshot(ctx, f, dir, repo, opts)
+	if err != nil {
+		drop()
+		return nil, err
+	}
+	context.AfterFunc(ctx, drop)
+	return snap, nil
+}
+
+// bareSnapshot reads a bare repository through a fetcher.
+func bareSnapshot(ctx context.Context, f *git.Fetcher, dir string, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("find %s: %w", dir, err)
+	}
+	return f.Snapshot(ctx, rutter.Repo{URL: "file://" + abs, Revision: repo.Revision, TagPrefix: repo.TagPrefix}, opts) // it names the repository
 }
 
 // dir is the folder that stands in for a repository.
@@ -49,9 +64,31 @@ func (l Local) dir(repo rutter.Repo) (string, bool) {
 	return dir, ok && repo.Kind() == rutter.RepoGit
 }
 
+// isBare tells a bare repository from a folder of files.
+func isBare(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "HEAD"))
+	return err == nil
+}
+
+// localOnly is Local with one fetcher for all bare repositories of a run.
+type localOnly struct {
+	Local
+
+	git *git.Fetcher
+}
+
+// Snapshot implements rutter.Sources.
+func (s localOnly) Snapshot(ctx context.Context, repo rutter.Repo, opts rutter.ResolveOptions) (rutter.Snapshot, error) {
+	dir, ok := s.dir(repo)
+	if !ok || !isBare(dir) {
+		return s.Local.Snapshot(ctx, repo, opts)
+	}
+	return bareSnapshot(ctx, s.git, dir, repo, opts)
+}
+
 // localFirst reads from folders where they are given, and fetches the rest.
 type localFirst struct {
-	local Local
+	local localOnly
 	rest  rutter.Sources
 }
 

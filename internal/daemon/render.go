@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -16,6 +17,7 @@ import (
 	"github.com/rutterhq/rutter/internal/cluster"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/policy"
+	"github.com/rutterhq/rutter/internal/source/git"
 )
 
 // RenderConfig is what RenderApp needs.
@@ -54,10 +56,10 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, []rutte
 	if cfg.Logger == nil {
 		r.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	defer r.close()
 	if err := r.open(ctx, tmp); err != nil {
 		return rutter.Manifests{}, nil, err
 	}
-	defer func() { _ = r.rendering.Close() }() // it is thrown away
 	return r.render(ctx)
 }
 
@@ -65,19 +67,25 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, []rutte
 type appRender struct {
 	cfg       RenderConfig
 	rendering *rendering
-	sources   rutter.Sources
-	projects  argo.Projects
+	// bare reads the bare repositories that stand in for URLs.
+	bare     *git.Fetcher
+	sources  rutter.Sources
+	projects argo.Projects
 }
 
 func (r *appRender) open(ctx context.Context, dir string) error {
 	rc := renderingConfig{plugins: r.cfg.Plugins, pluginTools: r.cfg.PluginTools, sourceConfig: sourceConfig{dir: dir, submodules: true, logger: r.cfg.Logger},
 		fetch: func(s rutter.Sources) rutter.Sources {
+			local := localOnly{r.cfg.Local, r.bare}
 			if r.cfg.Offline {
-				return r.cfg.Local
+				return local
 			}
-			return localFirst{r.cfg.Local, s}
+			return localFirst{local, s}
 		}}
 	var err error
+	if r.bare, err = git.New(git.Options{Dir: filepath.Join(dir, "bare"), Logger: r.cfg.Logger}); err != nil {
+		return fmt.Errorf("open the mirrors of bare repositories: %w", err)
+	}
 	if r.rendering, r.sources, err = openRendering(rc); err != nil {
 		return err
 	}
@@ -97,6 +105,16 @@ func (r *appRender) open(ctx context.Context, dir string) error {
 		return &p, err == nil
 	}
 	return r.capabilities(ctx, c)
+}
+
+// close releases what open has opened, however far that came.
+func (r *appRender) close() {
+	if r.rendering != nil {
+		_ = r.rendering.Close() // it is thrown away
+	}
+	if r.bare != nil {
+		_ = r.bare.Close() // likewise
+	}
 }
 
 // capabilities asks the cluster that was named what it serves.

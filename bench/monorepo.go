@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,9 +103,7 @@ data:
 // newMonorepo makes a repository of n applications and its first commit.
 func newMonorepo(ctx context.Context, root string, n int) (*fleet, error) {
 	files := map[string]string{"README.md": "a monorepo\n"}
-	for name, content := range chart {
-		files[name] = content
-	}
+	maps.Copy(files, chart)
 	for i := range n {
 		files[monoOverlay(i)] = overlayOf(i, 1)
 		files[monoValues(i)] = fmt.Sprintf("image: {tag: 1.%d.0}\nenv: {APP: %s}\n", i%7, appName(i))

@@ -91,7 +91,7 @@ func (r *root) plan(ctx context.Context, f *planFlags) error {
 		}
 		inv, err := preview.ParseInventory(data, f.inventory)
 		if err != nil {
-			return err //nolint:wrapcheck // it names the file
+			return err
 		}
 		o.Inventory = &inv
 	}
@@ -139,7 +139,7 @@ func (r *root) printPlan(p preview.Plan, f *planFlags) error {
 	case "html":
 		page, err := preview.HTML(p)
 		if err != nil {
-			return err //nolint:wrapcheck // it says what it did
+			return err
 		}
 		fmt.Fprint(r.out, page)
 		return nil

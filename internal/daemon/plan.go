@@ -176,7 +176,7 @@ func (p *planner) side(ctx context.Context, name string, track bool) (*planSide,
 		}
 		dir, err := osdir.Open(p.repo.top)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the folder
+			return nil, err
 		}
 		p.closes = append(p.closes, func() { _ = dir.Close() })
 		s.snap = dir
@@ -187,7 +187,7 @@ func (p *planner) side(ctx context.Context, name string, track bool) (*planSide,
 		return nil, err
 	}
 	s.snap, err = p.rendering.sources.git.Snapshot(ctx, rutter.Repo{URL: p.repo.url(), Revision: commit}, rutter.ResolveOptions{MaxAge: planFetchAge})
-	return s, err //nolint:wrapcheck // it names the repository and the revision
+	return s, err
 }
 
 // compare loads what differs of both sides and compares it.
@@ -214,7 +214,7 @@ func each(ctx context.Context, units []*planUnit, do func(ctx context.Context, u
 			if ctx.Err() == nil {
 				do(ctx, u)
 			}
-			return ctx.Err() //nolint:wrapcheck // it is the context's own
+			return ctx.Err()
 		})
 	}
 	if err := g.Wait(); err != nil {

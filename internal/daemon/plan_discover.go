@@ -47,14 +47,14 @@ func (p *planner) discover(ctx context.Context, s *planSide) error {
 // hold no declarations. A root that is not there holds none either.
 func (p *planner) walk(ctx context.Context, s *planSide, dir string) error {
 	if err := ctx.Err(); err != nil {
-		return err //nolint:wrapcheck // the caller says what was done
+		return err
 	}
 	entries, err := s.snap.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return err //nolint:wrapcheck // see above
+		return err
 	}
 	chart := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "Chart.yaml" })
 	for _, e := range entries {
@@ -96,7 +96,7 @@ func (p *planner) readDeclarations(s *planSide, name string) error {
 	if !ok {
 		data, err := s.snap.ReadFile(name)
 		if err != nil {
-			return err //nolint:wrapcheck // see above
+			return err
 		}
 		file = parseDeclarations(data, name)
 		p.files[hash] = file

@@ -327,7 +327,7 @@ func (f *planFacts) Clusters() ([]rutter.ClusterInfo, error) {
 
 // Snapshot implements generate.Facts.
 func (f *planFacts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
-	return f.p.sources.Snapshot(f.ctx, repo, rutter.ResolveOptions{}) //nolint:wrapcheck // the generator says which of its parts asked
+	return f.p.sources.Snapshot(f.ctx, repo, rutter.ResolveOptions{})
 }
 
 // instance is the name in tracking ids.

@@ -43,7 +43,7 @@ type planUnit struct {
 func (p *planner) newUnit(s *planSide, app *v1alpha1.Application, d declared, set string) *planUnit {
 	u := &planUnit{side: s, name: p.display(app.Namespace, app.Name), app: app, set: set, parent: d.parent, file: d.file}
 	u.unit, _ = argo.ToUnit(app, argo.Config{Namespace: p.cfg.Namespace}, nil)
-	known := false
+	var known bool
 	if u.cluster, known = p.inventory.Find(u.unit.Target); known {
 		u.unit.Target.Server, u.unit.Target.Name = u.cluster.Server, u.cluster.Name
 	} else {
@@ -106,7 +106,7 @@ func (p *planner) render(ctx context.Context, u *planUnit) {
 // requests resolves all sources of a unit and says what is asked of the renderer.
 func (p *planner) requests(ctx context.Context, u *planUnit) ([]rutter.RenderRequest, error) {
 	snaps, err := u.unit.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) {
-		return p.sources.Snapshot(ctx, repo, rutter.ResolveOptions{}) //nolint:wrapcheck // it names the repository
+		return p.sources.Snapshot(ctx, repo, rutter.ResolveOptions{})
 	})
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the source
@@ -126,7 +126,7 @@ func (p *planner) requests(ctx context.Context, u *planUnit) ([]rutter.RenderReq
 // permit asks the unit's project about a repository that a source itself names.
 func (u *planUnit) permit(repo rutter.Repo) error {
 	if project := u.side.projects[u.unit.Project]; project != nil {
-		return policy.CheckSource(project, repo.URL) //nolint:wrapcheck // it says which rule
+		return policy.CheckSource(project, repo.URL)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (p *planner) load(ctx context.Context, s, other *planSide) error {
 func (p *planner) decorate(ctx context.Context, s *planSide, u *planUnit) error {
 	u.bad = p.refusal(s, u)
 	if u.err != nil {
-		return nil // it has been noted
+		return nil //nolint:nilerr // it has been noted
 	}
 	all := make([]rutter.Manifests, len(u.renders))
 	for i := range u.renders {

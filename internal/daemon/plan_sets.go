@@ -170,7 +170,7 @@ func (p *planner) lose() {
 		if parent := p.base.units[u.parent]; u.set == "" && parent != nil {
 			after := p.head.units[u.parent]
 			switch {
-			case after != nil && !(after.unit.Policy.Automated && after.unit.Policy.Prune):
+			case after != nil && (!after.unit.Policy.Automated || !after.unit.Policy.Prune):
 				u.stays = "Application " + u.parent + ", which declared it, does not prune by itself"
 			case after == nil && !cascades(parent.app):
 				u.stays = "Application " + u.parent + ", which declared it, goes without its objects"

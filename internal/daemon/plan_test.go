@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,9 +204,7 @@ func TestPlanCases(t *testing.T) {
 				c.git("checkout", "-q", "main")
 				c.commit(changed)
 				c.git("checkout", "-q", "-B", "change")
-				for name, content := range changed {
-					files[name] = content
-				}
+				maps.Copy(files, changed)
 			}
 			c.commit(tc.after(files))
 			text := preview.Text(c.plan(tc.config), preview.TextOptions{Groups: -1, Width: 400})

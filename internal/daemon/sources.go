@@ -95,7 +95,7 @@ type resolver interface {
 // Resolve implements resolver: it asks the adapter that would fetch.
 func (s *sources) Resolve(repo rutter.Repo) (rutter.Repo, error) {
 	if r, ok := s.others[repo.Kind()].(resolver); ok {
-		return r.Resolve(repo) //nolint:wrapcheck // it names the repository
+		return r.Resolve(repo)
 	}
 	return repo, nil // it has no names but its URL
 }
@@ -103,7 +103,7 @@ func (s *sources) Resolve(repo rutter.Repo) (rutter.Repo, error) {
 // resolve asks sources that stand behind others.
 func resolve(behind rutter.Sources, repo rutter.Repo) (rutter.Repo, error) {
 	if r, ok := behind.(resolver); ok {
-		return r.Resolve(repo) //nolint:wrapcheck // a pass-through
+		return r.Resolve(repo)
 	}
 	return repo, nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -122,9 +123,7 @@ func (s *session) request(ctx context.Context, q question) (*http.Request, error
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "this cannot be asked: correct the names in the generator")
 	}
-	for name, values := range q.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, q.header)
 	req.Header.Set("User-Agent", "rutter")
 	req.Header.Set("Accept", "application/json")
 	if q.accept != "" {
@@ -144,7 +143,7 @@ func (s *session) request(ctx context.Context, q question) (*http.Request, error
 func (s *session) read(resp *http.Response) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, s.opts.MaxBody+1))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // unanswered translates it
+		return nil, err
 	}
 	if int64(len(body)) > s.opts.MaxBody {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "the answer is larger than %d bytes, the limit", s.opts.MaxBody)
@@ -241,23 +240,21 @@ var errUntrusted = errors.New("its certificate is not trusted")
 // unanswered is a request without an answer. Its address is left out: a query
 // string is no business of who reads the error.
 func (s *session) unanswered(err error) error {
-	var coded *rutter.Error
-	if errors.As(err, &coded) {
+	if coded, ok := errors.AsType[*rutter.Error](err); ok {
 		return coded
 	}
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
 	}
-	var cert *tls.CertificateVerificationError
-	if errors.As(err, &cert) {
+	if cert, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return rutter.Errorf(rutter.CodeUnavailable, "%w (%s): name a ConfigMap with the authority's certificate in caRef", errUntrusted, cut(printable(cert.Err.Error())))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return rutter.Errorf(rutter.CodeUnavailable, "the answer is cut off")
 	}
-	if cause := error(context.DeadlineExceeded); errors.Is(err, cause) {
-		return rutter.Errorf(rutter.CodeUnavailable, "no answer in time: %w", cause)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return rutter.Errorf(rutter.CodeUnavailable, "no answer in time: %w", context.DeadlineExceeded)
 	}
 	if errors.Is(err, context.Canceled) {
 		return rutter.Errorf(rutter.CodeUnavailable, "%w", context.Canceled)

@@ -54,7 +54,7 @@ func (o Options) withDefaults() Options {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		o.Now = time.Now //nolint:forbidigo // the default of what is injected
 	}
 	o.Timeout = positive(o.Timeout, 30*time.Second)
 	o.WalkTimeout = positive(o.WalkTimeout, 10*time.Minute)
@@ -121,12 +121,12 @@ func (c *Client) Repositories(ctx context.Context, q rutter.ForgeQuery) ([]rutte
 	found, err := c.repositories.Do(ctx, s.key("repositories"), 0, within(ctx, c, func(ctx context.Context) ([]rutter.ForgeRepo, error) {
 		found, err := s.provider.repositories(ctx, s)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the provider, the host and the question
+			return nil, err
 		}
 		return sortedRepos(found), nil
 	}))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	return append([]rutter.ForgeRepo(nil), found...), nil
 }
@@ -140,12 +140,12 @@ func (c *Client) PullRequests(ctx context.Context, q rutter.ForgeQuery) ([]rutte
 	found, err := c.pullRequests.Do(ctx, s.key("pullRequests"), 0, within(ctx, c, func(ctx context.Context) ([]rutter.ForgePullRequest, error) {
 		found, err := s.provider.pullRequests(ctx, s)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the provider, the host and the question
+			return nil, err
 		}
 		return chosen(found, q.Labels), nil
 	}))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	return append([]rutter.ForgePullRequest(nil), found...), nil
 }
@@ -167,7 +167,7 @@ func (c *Client) PathExists(ctx context.Context, q rutter.ForgeQuery, repo rutte
 		return true, nil // a branch has a root
 	}
 	key := s.key("path", repo.Organization, repo.Repository, repo.RepositoryID, repo.Branch, repo.SHA, clean)
-	return c.paths.Do(ctx, key, 0, within(ctx, c, func(ctx context.Context) (bool, error) { //nolint:wrapcheck // it names the provider, the host and the question
+	return c.paths.Do(ctx, key, 0, within(ctx, c, func(ctx context.Context) (bool, error) {
 		return s.provider.pathExists(ctx, s, repo, clean)
 	}))
 }
@@ -175,7 +175,7 @@ func (c *Client) PathExists(ctx context.Context, q rutter.ForgeQuery, repo rutte
 // within gives shared work the deadline of who began it, and its own: the
 // flight takes care of those who leave, but not of the time.
 func within[T any](asker context.Context, c *Client, work func(context.Context) (T, error)) func(context.Context) (T, error) {
-	until := time.Now().Add(c.opts.WalkTimeout)
+	until := time.Now().Add(c.opts.WalkTimeout) //nolint:forbidigo // compared with a context's deadline, which has this clock
 	if d, ok := asker.Deadline(); ok && d.Before(until) {
 		until = d
 	}

@@ -329,7 +329,7 @@ func TestPartialResults(t *testing.T) {
 	for i, want := range []rutter.Code{"", rutter.CodeForbidden} {
 		if i == 1 {
 			s.change(func(_ *http.Request, rec *recorder) {
-				rec.Header().Set("X-GitHub-SSO", "partial-results; organizations=21955855")
+				rec.Header().Set("X-Github-Sso", "partial-results; organizations=21955855")
 			})
 		}
 		if got, err := c.Repositories(t.Context(), q); rutter.CodeOf(err) != want {

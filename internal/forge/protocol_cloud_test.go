@@ -40,7 +40,7 @@ func azureServer() http.Handler {
 		// One ref an answer, so that the token is needed.
 		at := intOf(r, "continuationToken", 0)
 		if at+1 < len(refs) {
-			w.Header().Set("x-ms-continuationtoken", fmt.Sprint(at+1))
+			w.Header().Set("X-Ms-Continuationtoken", fmt.Sprint(at+1))
 		}
 		counted(w, slice(len(refs), at, 1, func(i int) any { return refs[i] }))
 	})
@@ -104,7 +104,7 @@ func codeCommitServer() http.Handler {
 				Values []string
 			}
 		}
-		_ = json.Unmarshal(body, &in)
+		_ = json.Unmarshal(body, &in) //nolint:musttag // the names are the service's
 		at := 0
 		_, _ = fmt.Sscanf(in.NextToken+in.PaginationToken, "token-%d", &at)
 		token := func(n, size int) string {

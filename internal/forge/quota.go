@@ -154,7 +154,7 @@ func (c *Client) enter(ctx context.Context, q *quota) error {
 		return nil
 	}
 	deadline, bounded := ctx.Deadline()
-	if wait > c.opts.MaxWait || bounded && wait > time.Until(deadline) {
+	if wait > c.opts.MaxWait || bounded && wait > time.Until(deadline) { //nolint:forbidigo // a context's deadline has this clock
 		c.refused.Add(1)
 		return rutter.Errorf(rutter.CodeUnavailable, "the service's quota for this login is used up; it may be asked again at %s", until.UTC().Format(time.RFC3339))
 	}

@@ -218,9 +218,9 @@ func TestQuotaRunsOut(t *testing.T) {
 	left.Store(11)
 	reset := time.Now().Add(time.Hour).Unix()
 	s.change(func(_ *http.Request, rec *recorder) {
-		rec.Header().Set("X-RateLimit-Limit", "5000")
-		rec.Header().Set("X-RateLimit-Remaining", fmt.Sprint(max(left.Add(-1), 0)))
-		rec.Header().Set("X-RateLimit-Reset", fmt.Sprint(reset))
+		rec.Header().Set("X-Ratelimit-Limit", "5000")
+		rec.Header().Set("X-Ratelimit-Remaining", fmt.Sprint(max(left.Add(-1), 0)))
+		rec.Header().Set("X-Ratelimit-Reset", fmt.Sprint(reset))
 	})
 	opts := testOptions(u)
 	opts.Parallel = 1

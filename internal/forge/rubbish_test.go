@@ -116,7 +116,7 @@ var rubbish = []rubbishCase{
 		replaceBody(rec, strings.Replace(before, `"count":120`, `"count":0`, 1)+"[]"+after)
 		rec.Header().Del("Link")
 		rec.Header().Del("X-Total-Count")
-		rec.Header().Set("X-RateLimit-Remaining", "0")
+		rec.Header().Set("X-Ratelimit-Remaining", "0")
 	}, false, rutter.CodeUnavailable},
 	{"the service sends us elsewhere", func(_ *testing.T, _ *http.Request, rec *recorder) {
 		rec.Code = http.StatusFound
@@ -228,7 +228,7 @@ func setNext(t *testing.T, u under, rec *recorder, next string) {
 		t.Error(err)
 	}
 	body["next"] = next
-	text, _ := json.Marshal(body)
+	text, _ := json.Marshal(body) //nolint:errchkjson // it was JSON before
 	replaceBody(rec, string(text))
 }
 

@@ -127,7 +127,7 @@ func each[T, R any](ctx context.Context, s *session, in []T, ask func(context.Co
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return nil, err //nolint:wrapcheck // it names the provider, the host and the question
+		return nil, err
 	}
 	var all []R
 	for _, some := range out {

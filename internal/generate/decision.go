@@ -75,7 +75,7 @@ func (ev *evaluator) decisionQuery(n node, facts DecisionFacts) (q ResourceQuery
 func (ev *evaluator) membersByName() (map[string]rutter.ClusterInfo, error) {
 	all, err := ev.facts.Clusters()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the generator
+		return nil, err
 	}
 	members := make(map[string]rutter.ClusterInfo, len(all))
 	for _, c := range all {

@@ -93,7 +93,7 @@ func TestRepositoriesAndPullRequests(t *testing.T) {
 		complete    generate.Completeness
 	}{
 		"all": {reason: "every branch once, in order, whatever pages do", set: withTemplate(scm(""), name, "{{organization}} {{repository_id}} {{short_sha}} {{short_sha_7}} {{labels}} {{url}}"),
-			want: []string{"api-main org 3 01234567 0123456 deploy https://h/org/api.git", "web-main org 7 ff ff  https://h/org/web.git",
+			want: []string{"api-main org 3 01234567 0123456 deploy https://h/org/api.git", "web-main org 7 ff ff  https://h/org/web.git", //nolint:dupword // a hash
 				"web-release-1.0 org 7 abababab abababa deploy,team-a https://h/org/web.git"}},
 		"values": {reason: "values see the parameters", set: withTemplate(scm("values: {id: '{{repository}}!'}"), name, "{{values.id}}"), want: []string{"api-main api!", "web-main web!", "web-release-1.0 web!"}},
 		"Go template": {reason: "the same keys", set: goTemplated(withTemplate(scm("values: {id: '{{.repository}}!'}"), "{{.repository}}-{{.branchNormalized}}", "{{.values.id}}{{.short_sha_7}}")),

@@ -95,7 +95,8 @@ func steps(start, stop, step int) ([]int, error) {
 // seq writes numbers as the command of that name does: last, first last, or
 // first increment last, all inclusive.
 func seq(args ...int) (string, error) {
-	first, step, last := 1, 0, 0
+	first, step := 1, 0
+	var last int
 	switch len(args) {
 	case 0:
 		return "", nil

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"cmp"
+	"maps"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 const AnnotationHold = "rutter.dev/hold"
 
 // ApplicationHold is such a word.
-type ApplicationHold struct {
+type ApplicationHold struct { //nolint:recvcheck // decoding needs a pointer, reading does not
 	// Application is the name of the Application.
 	Application string
 	Who, Why    string
@@ -104,9 +105,7 @@ func keepHeld(merged, live *v1alpha1.Application) {
 	policy.Automated = automated
 	merged.Spec.SyncPolicy = &policy
 	annotations := make(map[string]string, len(merged.Annotations)+1)
-	for k, v := range merged.Annotations {
-		annotations[k] = v
-	}
+	maps.Copy(annotations, merged.Annotations)
 	annotations[AnnotationHold] = live.Annotations[AnnotationHold]
 	merged.Annotations = annotations
 }

@@ -80,7 +80,7 @@ func (m members) gone(d v1alpha1.ApplicationDestination) bool {
 	if m.servers == nil || d.Server == "" && d.Name == "" {
 		return false
 	}
-	return !(d.Server != "" && m.servers[trimServer(d.Server)] || d.Name != "" && m.names[d.Name] > 0)
+	return (d.Server == "" || !m.servers[trimServer(d.Server)]) && (d.Name == "" || m.names[d.Name] <= 0)
 }
 
 // possible says why an Application cannot be what is generated: its cluster or

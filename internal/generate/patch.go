@@ -95,7 +95,7 @@ func parsePatch(text string) (patch []byte, warnings []string, err error) {
 	tree, err := toTree(patch)
 	object, ok := tree.(map[string]any)
 	if err != nil || !ok {
-		return []byte("{}"), warnings, nil // the text holds nothing but null
+		return []byte("{}"), warnings, nil //nolint:nilerr // the text holds nothing but null
 	}
 	for _, k := range []string{"metadata", "spec"} {
 		if v, there := object[k]; there && v == nil {

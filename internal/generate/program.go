@@ -3,6 +3,7 @@ package generate
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -186,10 +187,8 @@ func holdsTemplate(value any) bool {
 	case string:
 		return isTemplate(v)
 	case []any:
-		for _, item := range v {
-			if holdsTemplate(item) {
-				return true
-			}
+		if slices.ContainsFunc(v, holdsTemplate) {
+			return true
 		}
 	case map[string]any:
 		for k, item := range v {

@@ -30,7 +30,8 @@ func (d RequeueDefaults) of(nodes []node) time.Duration {
 	}
 	var shortest time.Duration
 	walk(nodes, func(n node) {
-		pause, own := d.Asked, (*int64)(nil)
+		pause := d.Asked
+		var own *int64
 		switch n.kind {
 		case kindGit:
 			pause, own = d.Polled, n.leaf.Git.RequeueAfterSeconds

@@ -2,6 +2,7 @@ package generate_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -134,9 +135,7 @@ func TestB4FallsToNothing(t *testing.T) {
 	}
 	decide := func(policy generate.Policy, annotations map[string]string, live []*v1alpha1.Application, names ...string) generate.Decision {
 		set := setOf(t, withTemplate(listOf(names...), "{{name}}", "x", budget))
-		for k, v := range annotations {
-			set.Annotations[k] = v
-		}
+		maps.Copy(set.Annotations, annotations)
 		return generate.Decide(set, generate.Generate(set, f), live, policy)
 	}
 

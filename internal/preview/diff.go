@@ -244,7 +244,7 @@ func keysText(s step) string {
 // plain reports whether a field needs no quotes in a path.
 func plain(name string) bool {
 	return name != "" && strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$')
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '$'
 	}) < 0
 }
 

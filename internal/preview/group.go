@@ -82,9 +82,10 @@ func fold(members []member) []Group {
 			byKey[key], seen[key] = g, map[string]bool{}
 			order = append(order, g)
 		}
-		if g.Count == 0 {
+		switch g.Count {
+		case 0:
 			g.Fields = m.fields // alone, it is shown as it is
-		} else if g.Count == 1 {
+		case 1:
 			g.Fields = fields
 		}
 		g.Count++

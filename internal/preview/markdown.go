@@ -3,6 +3,7 @@ package preview
 import (
 	"fmt"
 	"html"
+	"strconv"
 	"strings"
 )
 
@@ -80,7 +81,7 @@ func (m *markdown) summary(s Summary) {
 		if row.c.total() == 0 {
 			continue
 		}
-		deleted := fmt.Sprint(row.c.Delete)
+		deleted := strconv.Itoa(row.c.Delete)
 		if row.c.Delete > 0 {
 			deleted = "**" + deleted + "**"
 		}

@@ -27,7 +27,7 @@ const (
 )
 
 // Plan is what would happen to the fleet.
-type Plan struct {
+type Plan struct { //nolint:recvcheck // it is built by pointer and read by value
 	Schema string   `json:"schema"`
 	Base   Revision `json:"base"`
 	Head   Revision `json:"head"`
@@ -57,7 +57,7 @@ type Revision struct {
 }
 
 // Counts counts by verb.
-type Counts struct {
+type Counts struct { //nolint:recvcheck // likewise
 	Delete int `json:"delete"`
 	Leave  int `json:"leave"`
 	Move   int `json:"move"`

@@ -98,7 +98,7 @@ func TestNothingSteers(t *testing.T) {
 		t.Errorf("the text steers the terminal: %q", text)
 	}
 	for line := range strings.Lines(Markdown(p, 0)) {
-		if at := strings.Index(line, "<script>"); at >= 0 && !strings.Contains(line[:at], "```") {
+		if before, _, ok := strings.Cut(line, "<script>"); ok && !strings.Contains(before, "```") {
 			t.Errorf("Markdown: outside of code: %s", line)
 		}
 	}

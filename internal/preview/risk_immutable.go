@@ -2,6 +2,7 @@ package preview
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -58,13 +59,15 @@ func immutableChanges(before, after *unstructured.Unstructured) []string {
 		a, hadA, _ := unstructured.NestedFieldNoCopy(before.Object, f...)
 		b, hasB, _ := unstructured.NestedFieldNoCopy(after.Object, f...)
 		// What is left out is the server's to fill in.
-		if assigned(f) && !(hadA && hasB) || same(a, b) {
+		if assigned(f) && (!hadA || !hasB) || same(a, b) {
 			continue
 		}
 		name := ""
+		var nameSb65 strings.Builder
 		for _, part := range f {
-			name += "." + part
+			nameSb65.WriteString("." + part)
 		}
+		name += nameSb65.String()
 		out = append(out, name)
 	}
 	slices.Sort(out)

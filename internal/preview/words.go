@@ -2,6 +2,7 @@ package preview
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -62,7 +63,7 @@ func some(list []string, total, most int) string {
 	text := strings.Join(list, ", ")
 	if rest := total - len(list); rest > 0 {
 		if text == "" {
-			return fmt.Sprintf("%d", rest)
+			return strconv.Itoa(rest)
 		}
 		text += fmt.Sprintf(" and %d more", rest)
 	}

@@ -228,7 +228,7 @@ func (r *Renderer) fetcher(req rutter.RenderRequest) func(context.Context, rutte
 		}); ok { // a name stands for a URL, and that is what may be allowed
 			var err error
 			if repo, err = byName.Resolve(repo); err != nil {
-				return nil, err //nolint:wrapcheck // it names the repository
+				return nil, err
 			}
 		}
 		if req.Permit != nil {

@@ -105,7 +105,7 @@ func (p *planned) random(r *rand.Rand, step int) (what string, changed tree) {
 	case n == 1:
 		what, changed = "one overlay", tree{one: p.files[one] + fmt.Sprintf("commonAnnotations: {step: s%d}\n", step)}
 		if strings.Contains(p.files[one], "commonAnnotations") {
-			what, changed = "one overlay", tree{one: p.files[one][:strings.Index(p.files[one], "commonAnnotations")]}
+			what, changed = "one overlay", tree{one: p.files[one][:strings.Index(p.files[one], "commonAnnotations")]} //nolint:gocritic // the documents of the tests have it
 		}
 	case n == 2 && len(overlays) > 4:
 		what, changed = "an Application less", tree{one: ""}

@@ -84,7 +84,7 @@ func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.Applicatio
 			g.Go(func() error { errs[i] = s.write(ctx, set, c); return nil })
 		case generate.Refuse:
 			errs[i] = c.Err
-		case generate.Keep, generate.Hold:
+		case generate.Keep, generate.Hold, generate.Release: // hand-overs are not asked for
 		}
 	}
 	_ = g.Wait() // errors are kept by change
@@ -112,7 +112,7 @@ func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSe
 		err = s.update(ctx, c.Application)
 	case generate.Delete:
 		err = s.remove(ctx, c)
-	case generate.Keep, generate.Hold, generate.Refuse:
+	case generate.Keep, generate.Hold, generate.Refuse, generate.Release:
 	}
 	if err != nil {
 		return fmt.Errorf("%s application %q: %w", c.Verb, c.Name, err)

@@ -118,12 +118,6 @@ func DigestCapabilities(kubeVersion string, apiVersions []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// Aside returns the same variables for a question whose answer is asked for anew
-// each time: that they are used for it is not noted here.
-func (e *Env) Aside() *Env {
-	return &Env{values: e.values, notes: e.notes, used: map[string]string{}}
-}
-
 // Used returns the variables and notes that were asked for, with their values.
 func (e *Env) Used() map[string]string {
 	e.mu.Lock()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -21,7 +20,8 @@ import (
 // source asks for a plugin it is.
 //
 // Match must be asked anew for each commit. Looking for files is cheap, and
-// recorded in in.Repo. A command that discovers runs once for each commit; what it
+// recorded in in.Repo. A command that discovers is given no variables of the
+// application, and so runs once for each commit and folder; what it
 // was given to see is not recorded when in.Links is the snapshot itself: else
 // each commit would render every application again that a plugin could have
 // been made for.
@@ -129,18 +129,14 @@ const maxDiscovered = 10_000
 // discoversByCommand asks a program, which must succeed and print something.
 func (r *Renderer) discoversByCommand(ctx context.Context, d Definition, in Input) (bool, error) {
 	in = aside(ctx, in)
-	env, _, err := environment(d, in, r.opts.Env[d.Name])
-	if err != nil {
-		return false, err
-	}
 	revision := in.Repo.Revision()
-	key := digest([]byte(strings.Join(slices.Concat([]string{r.Fingerprint(d), revision, in.Path}, env), "\x00")))
+	key := digest([]byte(strings.Join([]string{r.Fingerprint(d), revision, in.Path}, "\x00")))
 	// A folder that is not committed has no revision to remember it by.
 	keep := strings.Trim(revision, "0") != ""
 	if answer, ok := r.discovered(key); keep && ok {
 		return answer, nil
 	}
-	run, err := r.begin(d, in, env)
+	run, err := r.begin(d, in, nil)
 	if err != nil {
 		return false, err
 	}
@@ -166,7 +162,6 @@ var asideLimits = record.Limits{Reads: 100_000, Bytes: 512 << 20}
 
 // aside returns the same input with notes of its own.
 func aside(ctx context.Context, in Input) Input {
-	in.Env = in.Env.Aside()
 	if snap, ok := in.Links.(rutter.Snapshot); ok {
 		in.Repo = record.New(ctx, snap, record.Options{Limits: asideLimits})
 	}

@@ -1,6 +1,7 @@
 package plugin_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 func TestMatch(t *testing.T) {
 	byFile := define(t, "by-file", generate("true")+"  discover: {fileName: './conf/h*.yaml'}\n")
 	byGlob := define(t, "by-glob", "  version: v1\n"+generate("true")+"  discover: {find: {glob: '**/deep.{star,cue}'}}\n")
-	byCommand := define(t, "by-command", generate("true")+"  discover: {find: {command: [sh, -c, 'grep -ls \"$ARGOCD_ENV_WORD\" word.txt']}}\n")
+	byCommand := define(t, "by-command", generate("true")+"  discover: {find: {command: [sh, -c, 'test -z \"$ARGOCD_ENV_WORD$ARGOCD_APP_NAME$KUBE_VERSION\" && grep -ls hello word.txt']}}\n")
 	silent := define(t, "silent", generate("true")+"  discover: {find: {command: [sh, -c, 'exit 0']}}\n")
 	failing := define(t, "failing", generate("true")+"  discover: {find: {command: [sh, -c, 'echo found; exit 1']}}\n")
 	first := define(t, "first-wins", generate("true")+"  discover: {fileName: none, find: {glob: '**', command: [echo, found]}}\n")
@@ -39,7 +40,7 @@ func TestMatch(t *testing.T) {
 		"nothing":                         {"e", nil, "", ""},
 		"asked, by a file":                {"a", named(""), "by-file", ""},
 		"asked, by a command":             {"d", named(""), "by-command", ""},
-		"asked, the command has no env":   {"d", nil, "by-command", ""}, // an empty word is in every file
+		"detection by a command":          {"d", nil, "by-command", ""},
 		"asked, nothing":                  {"e", named(""), "", "no plugin discovers itself in e"},
 		"named":                           {"a", named("by-file"), "by-file", ""},
 		"named, with its version":         {"b", named("by-glob-v1"), "by-glob-v1", ""},
@@ -67,6 +68,28 @@ func TestMatch(t *testing.T) {
 				t.Errorf("got %q, %t, %v", d.FullName(), ok, err)
 			}
 		})
+	}
+}
+
+// TestDiscoverOnceForAll: what a command says about a folder holds for all
+// applications of the folder.
+func TestDiscoverOnceForAll(t *testing.T) {
+	d := define(t, "p", generate("true")+"  discover: {find: {command: [sh, -c, 'cat f']}}\n")
+	r := plugin.New(plugin.Options{Sandbox: newBox(t), Definitions: []plugin.Definition{d}})
+	c := newCommit(map[string]string{"a/f": "x", "b/f": "x"})
+	for i, word := range []string{"one", "two", "three"} {
+		in := input(t, c, "a", &rutter.PluginOptions{Env: []rutter.PluginEnv{{Name: "WORD", Value: word}}})
+		in.KubeVersion = "1.3" + strconv.Itoa(i)
+		if _, ok, err := r.Match(t.Context(), in); !ok || err != nil {
+			t.Errorf("%s: got %t, %v", word, ok, err)
+		}
+	}
+	if _, ok, err := r.Match(t.Context(), input(t, c, "b", nil)); !ok || err != nil {
+		t.Errorf("another folder: got %t, %v", ok, err)
+	}
+	// Each run reads the whole repository.
+	if n := c.reads["a/f"]; n != 2 {
+		t.Errorf("the command ran %d times for 3 applications of one folder and 1 of another, want 2", n)
 	}
 }
 

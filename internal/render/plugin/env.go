@@ -21,14 +21,9 @@ var steady = []string{
 	"ARGOCD_APP_SOURCE_REPO_URL", "ARGOCD_APP_SOURCE_TARGET_REVISION",
 }
 
-// environment is what the commands of a plugin are given, sorted. own are the
-// operator's variables for this plugin.
-func environment(d Definition, in Input, own map[string]string) (env, warnings []string, err error) {
-	vars := maps.Clone(own)
-	if vars == nil {
-		vars = map[string]string{}
-	}
-	maps.Copy(vars, build(d, in.Env))
+// environment is what the commands of a plugin are given, sorted.
+func environment(d Definition, in Input) (env, warnings []string, err error) {
+	vars := build(d, in.Env)
 	vars["KUBE_VERSION"] = in.KubeVersion
 	vars["KUBE_API_VERSIONS"], warnings = apiVersions(in.APIVersions)
 	in.Env.UseCapabilities()

@@ -28,7 +28,7 @@ kind: ConfigMap
 metadata: {name: out}
 data:'
 env | sort | while IFS== read -r k v; do printf '  %s: |-\n    %s\n' "$k" "$v"; done`), annotations...)
-		r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t), Env: map[string]map[string]string{"env": {"VAULT_TOKEN": "s3cret-token"}, "other": {"X": "y"}}})
+		r := plugin.New(plugin.Options{Definitions: []plugin.Definition{d}, Sandbox: newBox(t)})
 		in := input(t, c, "apps/shop", opts)
 		objs, warnings, err := r.Render(t.Context(), d, in)
 		if err != nil {
@@ -53,7 +53,7 @@ env | sort | while IFS== read -r k v; do printf '  %s: |-\n    %s\n' "$k" "$v"; 
 		"ARGOCD_APP_REVISION": c.revision, "ARGOCD_APP_REVISION_SHORT": c.revision[:7], "ARGOCD_APP_REVISION_SHORT_8": c.revision[:8],
 		"ARGOCD_APP_SOURCE_PATH": "apps/shop", "ARGOCD_APP_SOURCE_REPO_URL": "https://git.example.com/fleet.git", "ARGOCD_APP_SOURCE_TARGET_REVISION": "main",
 		"KUBE_VERSION": "1.37.2", "KUBE_API_VERSIONS": "apps/v1,apps/v1/Deployment,v1,v1/Pod",
-		"ARGOCD_ENV_REGION": "eu", "ARGOCD_ENV_NAME": "x-team_shop-shop-eu--$", "ARGOCD_ENV_PATH": "/evil", "VAULT_TOKEN": "s3cret-token",
+		"ARGOCD_ENV_REGION": "eu", "ARGOCD_ENV_NAME": "x-team_shop-shop-eu--$", "ARGOCD_ENV_PATH": "/evil",
 		"ARGOCD_APP_PARAMETERS": `[{"name":"image-tag","string":"v1 $HOME"},{"name":"values","array":["a.yaml","b.yaml"]},{"name":"set","map":{"a.b":"1","c":"2"}},{"name":"image.tag","string":"v2"}]`,
 		"PARAM_IMAGE_TAG":       "v2", "PARAM_VALUES_0": "a.yaml", "PARAM_VALUES_1": "b.yaml", "PARAM_SET_A_B": "1", "PARAM_SET_C": "2",
 		"HOME": "/rutter/home", "TMPDIR": "/tmp",

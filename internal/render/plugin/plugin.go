@@ -1,13 +1,10 @@
 package plugin
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -28,9 +25,6 @@ type Options struct {
 	// Definitions are the plugins, in the order of Load.
 	Definitions []Definition
 	Sandbox     *sandbox.Sandbox
-	// Env are the operator's own variables, by the name of a plugin. They count as
-	// secrets: their values are kept out of errors.
-	Env map[string]map[string]string
 	// Limits bound each command; their zero values are the sandbox's defaults.
 	sandbox.Limits
 
@@ -75,14 +69,10 @@ type Input struct {
 }
 
 // Fingerprint names all that a plugin's output depends on beside its inputs: the
-// definition, the operator's variables, and the programs in the operator's
-// folders. It belongs into the key of a render.
+// definition, and the programs in the operator's folders. It belongs into the
+// key of a render.
 func (r *Renderer) Fingerprint(d Definition) string {
 	parts := []string{d.Digest}
-	own := r.opts.Env[d.Name]
-	for _, k := range slices.Sorted(maps.Keys(own)) {
-		parts = append(parts, k, own[k])
-	}
 	for _, dir := range r.opts.Sandbox.Tools() {
 		entries, err := os.ReadDir(dir)
 		if err != nil {
@@ -102,7 +92,7 @@ func (r *Renderer) Fingerprint(d Definition) string {
 // CodeInvalid when a command fails or takes too much; CodeUnavailable when it
 // cannot be run here.
 func (r *Renderer) Render(ctx context.Context, d Definition, in Input) ([]rutter.Object, []string, error) {
-	env, warnings, err := environment(d, in, r.opts.Env[d.Name])
+	env, warnings, err := environment(d, in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,7 +158,6 @@ func (u *run) close() {
 func (u *run) command(ctx context.Context, c Command) (sandbox.Result, error) {
 	return u.space.Run(ctx, sandbox.Command{
 		Args: c.argv(), Dir: u.in.Path, Env: u.env, Network: u.d.Network, Limits: u.r.opts.Limits,
-		Secrets: slices.Collect(maps.Values(u.r.opts.Env[u.d.Name])),
 	})
 }
 
@@ -239,38 +228,4 @@ func parse(d Definition, out []byte) ([]rutter.Object, []string, error) {
 		}
 	}
 	return objs, warnings, nil
-}
-
-// Announced returns the parameters that a plugin takes: those of its file, and
-// those that its command prints for the folder, which replace them by name.
-func (r *Renderer) Announced(ctx context.Context, d Definition, in Input) ([]Announcement, error) {
-	out := slices.Clone(d.Parameters)
-	if !d.Dynamic.set() {
-		return out, nil
-	}
-	env, _, err := environment(d, in, r.opts.Env[d.Name])
-	if err != nil {
-		return nil, err
-	}
-	run, err := r.begin(d, in, env)
-	if err != nil {
-		return nil, err
-	}
-	defer run.close()
-	text, err := run.must(ctx, "parameters", d.Dynamic)
-	if err != nil {
-		return nil, err
-	}
-	var more []Announcement
-	if err := json.Unmarshal(bytes.TrimSpace(text), &more); err != nil {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "plugin %s: parameters.dynamic must print a JSON list of parameters: %w", d.FullName(), err)
-	}
-	for _, a := range more {
-		if i := slices.IndexFunc(out, func(o Announcement) bool { return o.Name == a.Name }); i >= 0 {
-			out[i] = a
-			continue
-		}
-		out = append(out, a)
-	}
-	return out, nil
 }

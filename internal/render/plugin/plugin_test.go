@@ -282,7 +282,6 @@ func TestFailures(t *testing.T) {
 		"generate fails":      {generate("echo first >&2; echo 'boom: no values' >&2; exit 4"), rutter.CodeInvalid, []string{"plugin p: generate (bash): exit code 4: first; boom: no values"}, ""},
 		"init fails":          {initial("exit 9") + generate("echo reached"), rutter.CodeInvalid, []string{"plugin p: init (bash): exit code 9"}, "reached"},
 		"a signal":            {generate("kill -SEGV $$"), rutter.CodeInvalid, []string{"ended by SIGSEGV"}, ""},
-		"a secret":            {generate("echo login with $TOKEN failed >&2; exit 1"), rutter.CodeInvalid, []string{"login with *** failed"}, "tok-1234567"},
 		"no program":          {"  generate: {command: [rutter-none]}\n", rutter.CodeUnavailable, []string{"generate (rutter-none)", "there is no such program"}, ""},
 		"time":                {generate("sleep 100"), rutter.CodeInvalid, []string{"generate (bash): it was stopped after 500ms"}, ""},
 		"output":              {generate("yes"), rutter.CodeInvalid, []string{"it printed more than 1 MiB"}, ""},
@@ -301,8 +300,7 @@ func TestFailures(t *testing.T) {
 			}
 			d := define(t, "p", tc.spec)
 			r := plugin.New(plugin.Options{
-				Sandbox: newBox(t), Env: map[string]map[string]string{"p": {"TOKEN": "tok-1234567"}},
-				Limits: limits,
+				Sandbox: newBox(t), Limits: limits,
 				Logger: slog.New(slog.NewTextHandler(&logged, nil)),
 			})
 			_, _, err := r.Render(t.Context(), d, input(t, newCommit(map[string]string{"f": ""}), ".", nil))
@@ -367,20 +365,6 @@ func TestParallel(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAnnounced(t *testing.T) {
-	spec := generate("true") + "  parameters:\n    static:\n    - {name: a, string: one}\n    - {name: b}\n    dynamic:\n      command: [sh, -c, "
-	c := newCommit(map[string]string{"x/params.json": `[{"name":"b","collectionType":"map","map":{"k":"v"}},{"name":"c"}]`})
-	r := plugin.New(plugin.Options{Sandbox: newBox(t)})
-	got, err := r.Announced(t.Context(), define(t, "p", spec+"'cat params.json']\n"), input(t, c, "x", nil))
-	want := []plugin.Announcement{{Name: "a", String: "one"}, {Name: "b", CollectionType: "map", Map: map[string]string{"k": "v"}}, {Name: "c"}}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v %s", err, diff)
-	}
-	if _, err := r.Announced(t.Context(), define(t, "p", spec+"'echo hello']\n"), input(t, c, "x", nil)); rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), "parameters.dynamic") {
-		t.Errorf("got %v", err)
-	}
-}
-
 // TestFingerprint changes with all that a result depends on beside the repository.
 
 func TestFingerprint(t *testing.T) {
@@ -395,19 +379,17 @@ func TestFingerprint(t *testing.T) {
 	defer s.Close()
 	d := define(t, "p", generate("tool"))
 	seen := map[string]string{}
-	add := func(what string, d plugin.Definition, env map[string]map[string]string) {
-		f := plugin.New(plugin.Options{Sandbox: s, Env: env}).Fingerprint(d)
+	add := func(what string, d plugin.Definition) {
+		f := plugin.New(plugin.Options{Sandbox: s}).Fingerprint(d)
 		if other, ok := seen[f]; ok {
 			t.Errorf("%s is taken for %s", what, other)
 		}
 		seen[f] = what
 	}
-	add("the first", d, nil)
-	add("another definition", define(t, "p", generate("tool2")), nil)
-	add("a variable", d, map[string]map[string]string{"p": {"A": "1"}})
-	add("another value", d, map[string]map[string]string{"p": {"A": "2"}})
+	add("the first", d)
+	add("another definition", define(t, "p", generate("tool2")))
 	if err := os.WriteFile(filepath.Join(tools, "tool"), []byte("three"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	add("another tool", d, nil)
+	add("another tool", d)
 }

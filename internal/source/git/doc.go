@@ -41,7 +41,9 @@
 // never on a command line, in a log or in an error. Objects are compared with
 // their names when they are read, so that a mirror which was damaged or forged
 // serves nothing under a wrong commit, and is fetched anew. Hosts that are
-// link-local addresses are refused as they are written; what a name resolves
-// to, and where a first answer redirects to, is seen by git alone, so that a
-// network policy has the last word on it.
+// link-local addresses or metadata services (the list is that of package remote)
+// are refused as they are written, and where this package connects itself also
+// by what a name resolves to. What git resolves, and where a first answer
+// redirects it to, is seen by git alone, so that a network policy has the last
+// word on it.
 package git

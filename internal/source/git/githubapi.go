@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	guard "github.com/rutterhq/rutter/internal/source/remote"
 )
 
 // appLogin is one App at one host.
@@ -40,7 +41,7 @@ func appBase(text string) (*url.URL, error) {
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "githubAppEnterpriseBaseUrl %q is no address of an API; write it as https://host/api/v3", conceal(printable(text)))
 	}
-	if !checkHost(u.Hostname()) {
+	if guard.RefusesHost(u.Hostname()) {
 		return nil, rutter.Errorf(rutter.CodeForbidden, "githubAppEnterpriseBaseUrl %q is a link-local address", u.Host)
 	}
 	if u.Path == "" && !strings.HasPrefix(u.Host, "api.") {

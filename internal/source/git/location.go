@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rutterhq/rutter"
+	guard "github.com/rutterhq/rutter/internal/source/remote"
 )
 
 // location is a repository's URL after parsing: safe to hand to git, and
@@ -57,9 +58,9 @@ func parseLocation(raw string) (location, error) {
 	return location{}, rutter.Errorf(rutter.CodeInvalid, "repository URL %q: protocol %q is not allowed; use https, http, ssh or file", conceal(text), scheme)
 }
 
-// allowed refuses hosts that no repository is on (checkHost).
+// allowed refuses hosts that no repository is on (guard.RefusesHost).
 func allowed(l location, err error) (location, error) {
-	if err == nil && !checkHost(l.hostname()) {
+	if err == nil && guard.RefusesHost(l.hostname()) {
 		return location{}, rutter.Errorf(rutter.CodeForbidden, "repository URL %q leads to a link-local address or a cloud's metadata service, where no repository is; write the host of the Git server", l.display())
 	}
 	return l, err

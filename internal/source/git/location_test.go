@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/rutterhq/rutter"
+	guard "github.com/rutterhq/rutter/internal/source/remote"
 )
 
 func TestSpellings(t *testing.T) {
@@ -122,7 +123,7 @@ func TestHostileURLsAreRefused(t *testing.T) {
 func TestLinkLocalHosts(t *testing.T) {
 	f := newFetcher(t, Options{Git: wrapGit(t, `case "$1" in ls-remote|fetch) echo started >&2; exit 1;; esac`)})
 	for _, host := range []string{"169.254.169.254", "169.254.0.1:8080", "[fe80::1]", "[FE80::a:b]:443", "[::ffff:169.254.169.254]", "[::ffff:a9fe:a9fe]", "2852039166", "0xA9FEA9FE", "0xa9.0xfe.0xa9.0xfe",
-		"0251.0376.0251.0376", "169.254.43518", "169.16689662", "169.254.169.254.", "[fd00:ec2::254]", "100.100.100.200", "metadata.google.internal", "Metadata.Google.internal."} {
+		"0251.0376.0251.0376", "169.254.43518", "169.16689662", "169.254.169.254.", "168.63.129.16", "192.0.0.192", "0.0.0.0", "0", "[fd20:ce::254]", "[64:ff9b::169.254.169.254]", "[2002:a9fe:a9fe::1]", "[fd00:ec2::254]", "100.100.100.200", "metadata.google.internal", "Metadata.Google.internal."} {
 		for _, form := range []string{"http://%s/x", "https://u:s3cr3t@%s/org/x.git", "ssh://git@%s/x", "git@%s:x"} {
 			if strings.HasPrefix(form, "git@") && strings.Contains(host, "]:") || strings.HasSuffix(host, ":8080") && strings.HasPrefix(form, "git@") {
 				continue
@@ -144,10 +145,11 @@ func TestLinkLocalHosts(t *testing.T) {
 	}
 }
 
-// TestDialGuard is for what this package itself connects to, by whatever name.
-func TestDialGuard(t *testing.T) {
-	for address, ok := range map[string]bool{"169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "[::ffff:169.254.1.1]:443": false, "127.0.0.1:80": true, "[::1]:80": true, "10.0.0.1:80": true} {
-		if err := dialGuard("tcp", address, nil); (err == nil) != ok {
+// TestGuard is for what this package itself connects to, by whatever name.
+func TestGuard(t *testing.T) {
+	for address, ok := range map[string]bool{"169.254.169.254:80": false, "[fe80::1%eth0]:80": false, "[::ffff:169.254.1.1]:443": false, "127.0.0.1:80": true, "[::1]:80": true, "10.0.0.1:80": true,
+		"168.63.129.16:80": false, "192.0.0.192:80": false, "0.0.0.0:80": false, "[fd20:ce::254]:80": false, "[64:ff9b::a9fe:a9fe]:80": false, "[2002:a9fe:a9fe::1]:80": false} {
+		if err := guard.Guard("tcp", address, nil); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -264,7 +266,7 @@ func FuzzParseLocation(f *testing.F) {
 				t.Errorf("%q keeps its password: %q", raw, l.remote)
 			}
 		}
-		if l.scheme != "file" && (!checkHost(l.hostname()) || climbs(l.path)) {
+		if l.scheme != "file" && (guard.RefusesHost(l.hostname()) || climbs(l.path)) {
 			t.Errorf("%q leads to %q", raw, l.remote)
 		}
 		again, err := parseLocation(l.remote)

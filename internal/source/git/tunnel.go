@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/proxy"
 
 	"github.com/rutterhq/rutter"
+	guard "github.com/rutterhq/rutter/internal/source/remote"
 )
 
 // tunnel is a connection through a proxy to an SSH server, for ssh to use as
@@ -76,7 +77,7 @@ func (t *tunnel) close() {
 func dialThrough(ctx context.Context, by *url.URL, target string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	dialer := &net.Dialer{Control: dialGuard}
+	dialer := &net.Dialer{Control: guard.Guard}
 	if by.Scheme == "socks5" || by.Scheme == "socks5h" {
 		var auth *proxy.Auth
 		if by.User != nil {

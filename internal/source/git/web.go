@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	guard "github.com/rutterhq/rutter/internal/source/remote"
 )
 
 // web is HTTP as a repository's credential allows it, for what git itself does
@@ -47,14 +48,14 @@ func newWeb(base *url.URL, c rutter.RepoCredential, trust map[string]string) (*w
 }
 
 func newTransport(proxy func(*http.Request) (*url.URL, error)) *http.Transport {
-	dialer := &net.Dialer{Timeout: 20 * time.Second, Control: dialGuard}
+	dialer := &net.Dialer{Timeout: 20 * time.Second, Control: guard.Guard}
 	return &http.Transport{Proxy: proxy, DialContext: dialer.DialContext, TLSHandshakeTimeout: 20 * time.Second, ResponseHeaderTimeout: time.Minute,
 		IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10, ForceAttemptHTTP2: true}
 }
 
 // RoundTrip implements http.RoundTripper.
 func (w *web) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !checkHost(req.URL.Hostname()) {
+	if guard.RefusesHost(req.URL.Hostname()) {
 		return nil, rutter.Errorf(rutter.CodeForbidden, "%s is a link-local address, where nothing is fetched from", req.URL.Hostname())
 	}
 	if siteOf(req.URL) == w.home {

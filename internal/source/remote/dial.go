@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"syscall"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -40,8 +39,9 @@ var embedding = []struct {
 	{netip.MustParsePrefix("::/96"), 12},
 }
 
-// isRefused tells of an address that must not be connected to.
-func isRefused(ip netip.Addr) bool {
+// Refuses tells of an address that must not be connected to: one of the machine's
+// own link or of a metadata service, also where IPv6 has IPv4 within it.
+func Refuses(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	for _, p := range refused {
 		if p.Contains(ip) {
@@ -54,7 +54,7 @@ func isRefused(ip netip.Addr) bool {
 	for _, e := range embedding {
 		if e.prefix.Contains(ip) {
 			b := ip.As16()
-			return isRefused(netip.AddrFrom4([4]byte(b[e.at : e.at+4])))
+			return Refuses(netip.AddrFrom4([4]byte(b[e.at : e.at+4])))
 		}
 	}
 	return false
@@ -63,9 +63,7 @@ func isRefused(ip netip.Addr) bool {
 // dial connects to what a name was resolved to, after looking at it: checking
 // the name first and connecting later would leave time for another answer.
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
-	d := net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error {
-		return checkDial(address)
-	}}
+	d := net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second, Control: Guard}
 	return d.DialContext(ctx, network, address) //nolint:wrapcheck // *net.OpError says what was dialled
 }
 
@@ -74,17 +72,16 @@ func checkDial(address string) error {
 	if err != nil {
 		return rutter.Errorf(rutter.CodeForbidden, "connecting to %q is refused: it is no address", address)
 	}
-	if isRefused(to.Addr()) {
+	if Refuses(to.Addr()) {
 		return rutter.Errorf(rutter.CodeForbidden, "connecting to %s is refused: it is an address of the link or of a metadata service", to.Addr())
 	}
 	return nil
 }
 
-// checkHost refuses a literal address before a proxy is asked to connect to it.
+// checkHost refuses a host before a proxy is asked to connect to it.
 func checkHost(host string) error {
-	ip, err := netip.ParseAddr(hostname(host))
-	if err == nil && isRefused(ip) {
-		return rutter.Errorf(rutter.CodeForbidden, "connecting to %s is refused: it is an address of the link or of a metadata service", ip)
+	if name := hostname(host); RefusesHost(name) {
+		return rutter.Errorf(rutter.CodeForbidden, "connecting to %s is refused: it is an address of the link or of a metadata service", name)
 	}
 	return nil
 }

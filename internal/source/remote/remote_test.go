@@ -206,7 +206,7 @@ func TestRefusedAddresses(t *testing.T) {
 		"127.0.0.1": false, "::1": false, "10.0.0.1": false, "192.168.1.1": false, "93.184.216.34": false, "2606:2800:220:1::1": false, "64:ff9b::5db8:d822": false, "fd12:3456::1": false,
 	}
 	for text, want := range tests {
-		if got := isRefused(netip.MustParseAddr(text)); got != want {
+		if got := Refuses(netip.MustParseAddr(text)); got != want {
 			t.Errorf("%s is refused: %v, want %v", text, got, want)
 		}
 	}

@@ -25,6 +25,9 @@ type Options struct {
 	// LookupTimeout and FetchTimeout end a command that a server does not answer.
 	LookupTimeout time.Duration
 	FetchTimeout  time.Duration
+	// ReadTimeout ends a read that waits for what is fetched only then, content
+	// of LFS or a submodule: 45 seconds by default. The fetch itself goes on.
+	ReadTimeout time.Duration
 	// CacheBytes bounds the file contents, and as many bytes again of folder
 	// listings, that are kept in memory for all repositories together.
 	CacheBytes int64
@@ -53,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.FetchTimeout <= 0 {
 		o.FetchTimeout = 15 * time.Minute
+	}
+	if o.ReadTimeout <= 0 {
+		o.ReadTimeout = 45 * time.Second
 	}
 	if o.CacheBytes <= 0 {
 		o.CacheBytes = 64 << 20
@@ -83,8 +89,10 @@ type Fetcher struct {
 	apps apps
 
 	// downloads of LFS are shared; slots bounds how many there are at once.
+	// modules are the submodules that are being opened.
 	downloads singleflight.Group
-	slots     chan struct{}
+	modules   singleflight.Group
+	slots     *slots
 
 	mu      sync.Mutex
 	mirrors map[string]*mirror
@@ -133,7 +141,7 @@ func New(opts Options) (*Fetcher, error) {
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "folder for Git mirrors %q: %w", dir, err)
 	}
 	f := &Fetcher{opts: opts, real: resolved, git: run, mirrors: map[string]*mirror{}, blobs: newCache[[]byte](opts.CacheBytes),
-		slots: make(chan struct{}, lfsAtOnce), apps: apps{tokens: map[appKey]*appToken{}}, trees: newCache[*tree](opts.CacheBytes)}
+		slots: newSlots(), apps: apps{tokens: map[appKey]*appToken{}}, trees: newCache[*tree](opts.CacheBytes)}
 	f.keys.Store(newKeyring(nil, rutter.RepoTrust{}))
 	f.startSweeping()
 	return f, nil
@@ -209,7 +217,7 @@ func (f *Fetcher) snapshot(ctx context.Context, repo rutter.Repo, age time.Durat
 		return nil, err
 	}
 	// What is fetched when it is read belongs to no request: it ends by its
-	// time limits.
+	// time limits, and its reader doesn't wait for longer than ReadTimeout.
 	lazy := context.WithoutCancel(ctx)
 	s := &snapshot{held: h}
 	if r.access.cred.EnableLFS {

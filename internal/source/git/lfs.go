@@ -60,13 +60,16 @@ type lfs struct {
 	fetch func(p pointer) ([]byte, error)
 }
 
-// lfsAtOnce bounds the downloads that are in memory at one time.
-const lfsAtOnce = 4
-
 func (f *Fetcher) newLFS(ctx context.Context, repo rutter.Repo, m *mirror) *lfs {
+	host := siteName(repo)
 	return &lfs{f: f, dir: m.lfsDir(), fetch: func(p pointer) ([]byte, error) {
-		f.slots <- struct{}{}
-		defer func() { <-f.slots }()
+		wait, cancel := context.WithTimeout(ctx, f.opts.ReadTimeout)
+		defer cancel()
+		giveBack, err := f.slots.take(wait, host)
+		if err != nil {
+			return nil, err
+		}
+		defer giveBack()
 		return f.fetchLFS(ctx, repo, p)
 	}}
 }
@@ -82,7 +85,7 @@ func (l *lfs) read(p pointer) ([]byte, error) {
 	if data, ok := l.stored(p); ok {
 		return data, nil
 	}
-	shared, err, _ := l.f.downloads.Do(filepath.Join(l.dir, p.oid), func() (any, error) {
+	data, err := await[[]byte](l.f.opts.ReadTimeout, l.f.downloads.DoChan(filepath.Join(l.dir, p.oid), func() (any, error) {
 		if data, ok := l.stored(p); ok {
 			return data, nil
 		}
@@ -92,11 +95,11 @@ func (l *lfs) read(p pointer) ([]byte, error) {
 		}
 		l.store(p, data)
 		return data, nil
-	})
+	}))
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeOf(err), "its content in Git LFS (sha256:%s): %w", p.oid, err)
 	}
-	return shared.([]byte), nil
+	return data, nil
 }
 
 func (p pointer) names(data []byte) bool {

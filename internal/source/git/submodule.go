@@ -2,6 +2,7 @@ package git
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -56,7 +57,12 @@ func (f *Fetcher) newModules(ctx context.Context, parent rutter.Repo, l location
 		}
 		// A submodule that could not be had a moment ago is not asked for again
 		// by each of the files below it.
-		return f.snapshot(ctx, sub, failureAge, depth+1)
+		key := strings.Join([]string{url, commit, sub.Project, strconv.Itoa(depth)}, "\x00")
+		return await[*snapshot](f.opts.ReadTimeout, f.modules.DoChan(key, func() (any, error) {
+			ctx, cancel := context.WithTimeout(ctx, f.opts.FetchTimeout)
+			defer cancel()
+			return f.snapshot(ctx, sub, failureAge, depth+1)
+		}))
 	}
 	return m
 }

@@ -80,7 +80,7 @@ func measure(ctx context.Context, args []string) error {
 func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.IntVar(&opts.apps, "apps", 0, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000)")
+	fs.IntVar(&opts.apps, "apps", -1, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000)")
 	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render and plan are benches of their own")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
@@ -93,7 +93,7 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
 	opts.render, opts.plan = *phases == phaseRender, *phases == phasePlan
-	if opts.apps == 0 {
+	if opts.apps == -1 { // not said
 		opts.apps = 1000
 		if opts.render || opts.plan {
 			opts.apps = 2000

@@ -242,7 +242,7 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 // evaluate generates, writes what changed, and records how it went.
 func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(set)
-	facts := &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: set.Annotations[annSetRefresh] != "" || s.takeAsk(key)}
+	facts := s.facts(ctx, set, set.Annotations[annSetRefresh] != "" || s.takeAsk(key))
 	// Who may wake the set is noted before anything is read, so that what changes
 	// while it is evaluated is not missed.
 	s.note(key, set)
@@ -339,35 +339,4 @@ func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.Applicatio
 		return fmt.Errorf("remove the finalizer of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	return nil
-}
-
-// facts answers the generators from the registry of members and the sources.
-type facts struct {
-	ctx     context.Context //nolint:containedctx // lives for one evaluation
-	set     *applicationSets
-	project string
-	fresh   bool
-	repos   []rutter.Repo
-}
-
-// Clusters implements generate.Facts.
-func (f *facts) Clusters() ([]rutter.ClusterInfo, error) { return f.set.opts.Clusters.List(), nil }
-
-// Snapshot implements generate.Facts. A templated project may only use what is
-// open to all (reference 5.5).
-func (f *facts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
-	if !isTemplated(f.project) {
-		repo.Project = f.project
-	}
-	f.repos = append(f.repos, repo)
-	opts := rutter.ResolveOptions{MaxAge: int64(time.Hour)}
-	if f.fresh {
-		opts.MaxAge = 0
-	}
-	snap, err := f.set.opts.Sources.Snapshot(f.ctx, repo, opts)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the generator says which of its parts asked
-	}
-	f.set.opts.Engine.Repos().Saw(repo, snap.Revision(), f.fresh)
-	return snap, nil
 }

@@ -60,6 +60,8 @@ type Options struct {
 	// ApplicationSets are acted on (reference 6.9); none by default, so that nobody
 	// who may write to some namespace may deploy anywhere.
 	Namespaces []string
+	// Sets are the decisions about ApplicationSets.
+	Sets SetOptions
 }
 
 // manages reports whether objects of a namespace are acted on.

@@ -1,6 +1,5 @@
 // Package fresh makes sure that a remote is asked as seldom as those who want
-// to know allow (ADAPTER ring; the adapters for charts, artifacts and files on
-// the web use it). Everybody who asks for the same thing at the same moment
+// to know allow (ADAPTER ring; all adapters of sources use it). Everybody who asks for the same thing at the same moment
 // shares one question, and an answer is remembered for those to whom an older
 // one is good enough.
 package fresh
@@ -53,10 +52,12 @@ const (
 	// gatherQuiet and gatherMost bound how long a question waits for company.
 	gatherQuiet = 4 * time.Millisecond
 	gatherMost  = 100 * time.Millisecond
-	// failureAge bounds how long a failure stands in for an answer, so that a
-	// remote that is down is asked again soon but not by every asker.
-	failureAge = 10 * time.Second
 )
+
+// FailureAge bounds how long a failure stands in for an answer, so that a
+// remote that is down, or refuses a login, is asked again soon but not by every
+// asker. Who allows no age is told the truth of now.
+const FailureAge = 10 * time.Second
 
 var errAbandoned = errors.New("nobody waits for the answer any more")
 
@@ -92,7 +93,7 @@ func (a *Answer[T]) join(ctx context.Context, age time.Duration, ask Question[T]
 	switch {
 	case a.good.satisfies(now, age):
 		return a.good.enter()
-	case a.bad.satisfies(now, min(age, failureAge)):
+	case a.bad.satisfies(now, min(age, FailureAge)):
 		return a.bad.enter()
 	case a.running.satisfies(now, age):
 		return a.running.enter()
@@ -173,11 +174,10 @@ func (a *Answer[T]) perform(parent, ctx context.Context, c *call[T]) {
 	switch {
 	case err == nil:
 		a.good, a.bad = c, nil
-	case rutter.CodeOf(err) == rutter.CodeForbidden:
-		// A login that is refused is set right by people, who want to see the
-		// effect at once: nothing of it is remembered, no older answer either.
-		a.good, a.bad = nil, nil
 	case !c.abandoned:
+		if rutter.CodeOf(err) == rutter.CodeForbidden {
+			a.good = nil // who may not look any more may not have the older answer either
+		}
 		a.bad = c
 	}
 	a.running = nil

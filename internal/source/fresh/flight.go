@@ -60,7 +60,7 @@ func (f *Flight[T]) join(ctx context.Context, key string, age time.Duration, wor
 		w.waiting++
 		return w, nil
 	}
-	if past, ok := f.failed[key]; ok && time.Since(past.at) < min(age, failureAge) {
+	if past, ok := f.failed[key]; ok && time.Since(past.at) < min(age, FailureAge) {
 		return nil, past.err
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -82,15 +82,15 @@ func (f *Flight[T]) join(ctx context.Context, key string, age time.Duration, wor
 	return w, nil
 }
 
-// note remembers a failure, unless it is that of a login, or nobody waits for
-// the work any more and it was cancelled; f.mu is held.
+// note remembers a failure, unless nobody waits for the work any more and it
+// was cancelled; f.mu is held.
 func (f *Flight[T]) note(key string, w *flying[T]) {
 	delete(f.failed, key)
-	if w.err == nil || w.waiting == 0 || rutter.CodeOf(w.err) == rutter.CodeForbidden {
+	if w.err == nil || w.waiting == 0 {
 		return
 	}
 	if len(f.failed) >= mostFailures {
-		maps.DeleteFunc(f.failed, func(_ string, past failure) bool { return time.Since(past.at) >= failureAge })
+		maps.DeleteFunc(f.failed, func(_ string, past failure) bool { return time.Since(past.at) >= FailureAge })
 	}
 	if len(f.failed) < mostFailures {
 		f.failed[key] = failure{time.Now(), w.err}

@@ -70,3 +70,10 @@ func (t *Table[T]) shrink() {
 		e = next
 	}
 }
+
+// Clear forgets all of them.
+func (t *Table[T]) Clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.order, t.items = nil, nil
+}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/source/fresh"
 )
 
 // fetches brings commits into a mirror. All who want one commit share one
@@ -45,7 +46,7 @@ func (fs *fetches) ensure(ctx context.Context, m *mirror, r remote, commit strin
 	}
 	fs.mu.Lock()
 	want := fs.pending[commit]
-	if old := fs.failed[commit]; want == nil && old != nil && old.remote.access.digest == r.access.digest && time.Since(old.ended) < min(age, failureAge) {
+	if old := fs.failed[commit]; want == nil && old != nil && old.remote.access.digest == r.access.digest && time.Since(old.ended) < min(age, fresh.FailureAge) {
 		want = old
 	}
 	if want == nil {
@@ -87,7 +88,7 @@ func (fs *fetches) work(ctx context.Context, m *mirror) {
 			}
 			close(w.done)
 		}
-		maps.DeleteFunc(fs.failed, func(_ string, w *fetch) bool { return time.Since(w.ended) > failureAge })
+		maps.DeleteFunc(fs.failed, func(_ string, w *fetch) bool { return time.Since(w.ended) > fresh.FailureAge })
 		fs.mu.Unlock()
 		m.maintain(ctx)
 	}

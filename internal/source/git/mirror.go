@@ -14,6 +14,7 @@ import (
 	"weak"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/source/fresh"
 )
 
 // pinned is where the refs that hold commits are. The remote's own refs are
@@ -25,7 +26,8 @@ type mirror struct {
 	f   *Fetcher
 	dir string
 
-	lookups lookups
+	// refs are what the remote has, as each login sees it.
+	refs    fresh.Table[*fresh.Answer[refs]]
 	fetches fetches
 	history history
 	objects *objects
@@ -52,12 +54,16 @@ type mirror struct {
 	recent []*held
 }
 
+// mostLogins are those of one mirror whose answers are remembered. A login is
+// replaced now and then; several at one time have mirrors of their own.
+const mostLogins = 4
+
 func newMirror(f *Fetcher, key string) *mirror {
 	sum := sha256.Sum256([]byte(key))
 	m := &mirror{f: f, dir: filepath.Join(f.opts.Dir, "mirrors", hex.EncodeToString(sum[:16])+".git"),
 		pins: map[string]time.Time{}, live: map[string]weak.Pointer[held]{}}
 	m.objects = newObjects(m)
-	m.lookups.fetch = m.lsRemote
+	m.refs.Most = mostLogins
 	m.fetches.pending, m.fetches.failed = map[string]*fetch{}, map[string]*fetch{}
 	return m
 }
@@ -72,7 +78,7 @@ func (m *mirror) resolve(ctx context.Context, r remote, repo rutter.Repo, age ti
 	if shortID.MatchString(revision) && len(revision) == 40 {
 		return strings.ToLower(revision), nil
 	}
-	known, err := m.lookups.ask(ctx, r, age)
+	known, err := m.lookUp(ctx, r, age)
 	if err != nil {
 		return "", err
 	}
@@ -91,6 +97,16 @@ func (m *mirror) resolve(ctx context.Context, r remote, repo rutter.Repo, age ti
 	}
 	return "", rutter.Errorf(rutter.CodeNotFound, "repository %q has no revision %q%s: it is no branch, tag, version range that a tag matches, or commit; check targetRevision",
 		r.display(), revision, with)
+}
+
+// lookUp returns the remote's refs, at most age old.
+func (m *mirror) lookUp(ctx context.Context, r remote, age time.Duration) (refs, error) {
+	answer := m.refs.Get(r.access.digest, func() *fresh.Answer[refs] { return &fresh.Answer[refs]{} })
+	known, err := answer.Ask(ctx, age, func(ctx context.Context, _ refs, _ bool) (refs, error) { return m.lsRemote(ctx, r) })
+	if err != nil && ctx.Err() != nil {
+		return refs{}, rutter.Errorf(rutter.CodeUnavailable, "repository %q: looking up its refs: %w", r.display(), err)
+	}
+	return known, err //nolint:wrapcheck // lsRemote says what and why
 }
 
 // lsRemote asks the remote for all of its refs.

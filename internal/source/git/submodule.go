@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/source/fresh"
 )
 
 // modules are the submodules of one commit as one asker may read them. They
@@ -61,7 +62,7 @@ func (f *Fetcher) newModules(ctx context.Context, parent rutter.Repo, l location
 		return await[*snapshot](f.opts.ReadTimeout, f.modules.DoChan(key, func() (any, error) {
 			ctx, cancel := context.WithTimeout(ctx, f.opts.FetchTimeout)
 			defer cancel()
-			return f.snapshot(ctx, sub, failureAge, depth+1)
+			return f.snapshot(ctx, sub, fresh.FailureAge, depth+1)
 		}))
 	}
 	return m

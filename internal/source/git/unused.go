@@ -141,8 +141,6 @@ func (m *mirror) reset() {
 	clear(m.pins)
 	clear(m.live)
 	m.mu.Unlock()
-	m.lookups.mu.Lock()
-	m.lookups.good, m.lookups.bad = nil, nil
-	m.lookups.mu.Unlock()
+	m.refs.Clear()
 	m.history.forget.Store(true)
 }

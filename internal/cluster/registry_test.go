@@ -232,12 +232,14 @@ func tunnel(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no", http.StatusBadGateway)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
-	down, _, err := w.(http.Hijacker).Hijack()
+	// The answer goes out after the connection is ours: what the client sends at
+	// once would otherwise be read by the server.
+	down, read, err := w.(http.Hijacker).Hijack()
 	if err != nil {
 		return
 	}
-	go func() { defer up.Close(); _, _ = io.Copy(up, down) }()
+	_, _ = io.WriteString(down, "HTTP/1.1 200 Connection established\r\n\r\n")
+	go func() { defer up.Close(); _, _ = io.Copy(up, read) }()
 	defer down.Close()
 	_, _ = io.Copy(down, up)
 }

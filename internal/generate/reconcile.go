@@ -109,6 +109,13 @@ func (p Policy) resolve(set *v1alpha1.ApplicationSet) v1alpha1.ApplicationsSyncP
 	return p.Applications
 }
 
+// Deletes reports whether a set deletes the Applications that it does not
+// generate any more, and with itself those that it has.
+func Deletes(set *v1alpha1.ApplicationSet, policy Policy) bool {
+	allowed := policy.resolve(set)
+	return allowed == v1alpha1.ApplicationsSyncPolicySync || allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete
+}
+
 // Reconcile is Decide for those who only carry out the changes.
 func Reconcile(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.Application, policy Policy) []Change {
 	return Decide(set, generated, live, policy).Changes

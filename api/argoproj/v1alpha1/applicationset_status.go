@@ -25,6 +25,9 @@ const (
 	ApplicationSetConditionResourcesUpToDate    ApplicationSetConditionType = "ResourcesUpToDate"
 	ApplicationSetConditionRolloutProgressing   ApplicationSetConditionType = "RolloutProgressing"
 	ApplicationSetConditionInvalidRolloutConfig ApplicationSetConditionType = "InvalidRolloutConfig"
+	// ApplicationSetConditionDeletionsHeld is Rutter's own: True while removals wait
+	// for an approval. The message says which, why, and what approves them.
+	ApplicationSetConditionDeletionsHeld ApplicationSetConditionType = "DeletionsHeld"
 )
 
 // The reasons of the conditions of a set.
@@ -39,11 +42,14 @@ const (
 	ApplicationSetReasonGenerationFromParamsError  = "ApplicationGenerationFromParamsError"
 	ApplicationSetReasonRenderTemplateParamsError  = "RenderTemplateParamsError"
 	ApplicationSetReasonApplicationValidationError = "ApplicationValidationError"
-	ApplicationSetReasonModified                   = "ApplicationSetModified"
-	ApplicationSetReasonRolloutComplete            = "ApplicationSetRolloutComplete"
-	ApplicationSetReasonRolloutError               = "ApplicationSetRolloutError"
-	ApplicationSetReasonInvalidRolloutConfig       = "ApplicationSetInvalidRolloutConfig"
-	ApplicationSetReasonValidRolloutConfig         = "ApplicationSetValidRolloutConfig"
+	// ApplicationSetReasonInputsFailed and ApplicationSetReasonHeldOverBudget are Rutter's own.
+	ApplicationSetReasonInputsFailed         = "InputsFailed"
+	ApplicationSetReasonHeldOverBudget       = "HeldOverBudget"
+	ApplicationSetReasonModified             = "ApplicationSetModified"
+	ApplicationSetReasonRolloutComplete      = "ApplicationSetRolloutComplete"
+	ApplicationSetReasonRolloutError         = "ApplicationSetRolloutError"
+	ApplicationSetReasonInvalidRolloutConfig = "ApplicationSetInvalidRolloutConfig"
+	ApplicationSetReasonValidRolloutConfig   = "ApplicationSetValidRolloutConfig"
 )
 
 // ApplicationSetCondition is one statement about a set.

@@ -1,6 +1,7 @@
 package argo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -34,6 +34,8 @@ const (
 	// setStatusDelay gathers the changes of generated Applications into one
 	// write of their set's status, which lists all of them.
 	setStatusDelay = 3 * time.Second
+	// setEvaluations is how many sets are evaluated at one time.
+	setEvaluations = 4
 	// setWriters bounds the Applications of one set that are written at one time.
 	setWriters = 16
 )
@@ -60,8 +62,12 @@ type applicationSets struct {
 	primed bool
 	// asks holds the sets whose next evaluation asks the repositories.
 	asks map[types.NamespacedName]bool
-	// retryAt is when a set that could not be evaluated in full is due again.
+	// retryAt is when a set is due again though nothing is heard.
 	retryAt map[types.NamespacedName]time.Time
+	// held are the removals that wait for somebody, by set.
+	held map[types.NamespacedName]*generate.Held
+
+	memories memories
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
@@ -69,7 +75,8 @@ func newApplicationSets(c *Controllers) *applicationSets {
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
 		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
 		failed: map[types.NamespacedName]bool{},
-		asks:   map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}}
+		asks:   map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{},
+		held: map[types.NamespacedName]*generate.Held{}}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -88,7 +95,7 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 			func(_ context.Context, set *v1alpha1.ApplicationSet) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(set)}}
 			}))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 2}).
+		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(s.opts.Sets.Concurrency, setEvaluations)}).
 		Complete(s)
 }
 
@@ -120,7 +127,7 @@ func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
 	if !ok1 || !ok2 || len(ownerOf(after)) == 0 {
 		return false
 	}
-	if before.Generation != after.Generation {
+	if before.Generation != after.Generation || before.Annotations[generate.AnnotationHold] != after.Annotations[generate.AnnotationHold] {
 		s.mark(types.NamespacedName{Namespace: after.Namespace, Name: ownerOf(after)[0]})
 		return true
 	}
@@ -228,8 +235,10 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 
 func (s *applicationSets) forget(key types.NamespacedName) {
 	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
+	s.memories.drop(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.held, key)
 	delete(s.dirty, key)
 	delete(s.usesClusters, key)
 	delete(s.statusAt, key)
@@ -242,22 +251,31 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 // evaluate generates, writes what changed, and records how it went.
 func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(set)
-	facts := s.facts(ctx, set, set.Annotations[annSetRefresh] != "" || s.takeAsk(key))
-	// Who may wake the set is noted before anything is read, so that what changes
-	// while it is evaluated is not missed.
-	s.note(key, set)
-	result := generate.Generate(set, facts)
-	s.remember(key, facts.repos)
-	live, err := s.children(ctx, set)
+	before, err := s.recall(ctx, set)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	changes := generate.Reconcile(set, result, live, generate.Policy{})
-	s.noteRefused(key, s.check(changes))
-	failures := s.carryOut(ctx, set, changes)
-	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(result.Elements),
-		"completeness", string(result.Completeness), "changes", countWrites(changes), "failures", len(failures))
-	if err := s.writeStatus(ctx, set, outcome{result: result, changes: changes, failures: failures}); err != nil {
+	fresh := set.Annotations[annSetRefresh] != "" || s.takeAsk(key)
+	facts := s.facts(ctx, set, fresh)
+	// Who may wake the set is noted before anything is read, so that what changes
+	// while it is evaluated is not missed.
+	s.note(key, set)
+	options := s.opts.Sets.Generate
+	options.Memory = before.answers
+	o := outcome{result: options.Generate(set, facts)}
+	s.remember(key, facts.repos)
+	if ctx.Err() != nil {
+		return reconcile.Result{}, context.Cause(ctx) // what was not answered says nothing
+	}
+	if err := s.decide(ctx, set, before.ticket, &o); err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := s.guard(ctx, set, &o); err != nil {
+		return reconcile.Result{}, err
+	}
+	s.carryOut(ctx, set, before, &o)
+	s.logEvaluation(key, &o)
+	if err := s.writeStatus(ctx, set, o); err != nil {
 		return reconcile.Result{}, err
 	}
 	if set.Annotations[annSetRefresh] != "" {
@@ -265,15 +283,80 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 			return reconcile.Result{}, err
 		}
 	}
-	s.noteFailed(key, len(result.Errors) > 0)
-	if result.Completeness != generate.Complete || len(failures) > 0 {
-		s.mu.Lock()
-		s.retryAt[key] = s.opts.Now().Add(setRetry)
-		s.asks[key] = s.asks[key] || len(result.Errors) > 0
-		s.mu.Unlock()
-		return reconcile.Result{RequeueAfter: setRetry}, nil
+	return s.next(key, &o), nil
+}
+
+// decide compares what is generated with what is there.
+func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationSet, ticket string, o *outcome) error {
+	live, err := s.children(ctx, set)
+	if err != nil {
+		return err
 	}
-	return reconcile.Result{}, nil
+	policy, err := s.policy(ctx, set)
+	if err != nil {
+		return err
+	}
+	policy.Ticket = ticket
+	o.decision = generate.Decide(set, o.result, live, policy)
+	return s.handOver(ctx, set, o)
+}
+
+// policy is what holds for all sets, as of now.
+func (s *applicationSets) policy(ctx context.Context, set *v1alpha1.ApplicationSet) (generate.Policy, error) {
+	op := s.opts.Sets
+	siblings, err := s.siblings(ctx, set.Namespace)
+	if err != nil {
+		return generate.Policy{}, err
+	}
+	return generate.Policy{
+		Applications: op.Policy, AllowOverride: op.AllowOverride, Budget: op.Budget,
+		PreservedAnnotations: op.PreservedAnnotations, PreservedLabels: op.PreservedLabels,
+		Clusters: s.opts.Clusters.List(), Projects: s.projects.names(), Now: s.opts.Now(),
+		HandOver: handsOver, Sets: siblings, Elsewhere: s.elsewhere(client.ObjectKeyFromObject(set)),
+	}, nil
+}
+
+// next notes whom to wake the set for, and says when it is due though nothing
+// is heard.
+func (s *applicationSets) next(key types.NamespacedName, o *outcome) reconcile.Result {
+	failed := len(o.result.Errors) > 0
+	s.noteFailed(key, failed)
+	s.noteRefused(key, o.refused())
+	pause := earliest(o.result.Requeue, o.decision.Requeue, o.requeue)
+	if o.result.Completeness != generate.Complete || len(o.failures) > 0 {
+		pause = earliest(pause, setRetry)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held[key] = o.decision.Held; o.decision.Held == nil {
+		delete(s.held, key)
+	}
+	s.asks[key] = s.asks[key] || failed
+	if pause == 0 {
+		return reconcile.Result{}
+	}
+	s.retryAt[key] = s.opts.Now().Add(pause)
+	return reconcile.Result{RequeueAfter: pause}
+}
+
+// earliest is the shortest of some pauses; 0 is never.
+func earliest(pauses ...time.Duration) time.Duration {
+	var first time.Duration
+	for _, p := range pauses {
+		if p > 0 && (first == 0 || p < first) {
+			first = p
+		}
+	}
+	return first
+}
+
+func (s *applicationSets) logEvaluation(key types.NamespacedName, o *outcome) {
+	held := 0
+	if o.decision.Held != nil {
+		held = len(o.decision.Held.Names)
+	}
+	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(o.result.Elements),
+		"completeness", string(o.result.Completeness), "written", o.written, "deletionsHeld", held, "failures", len(o.failures))
 }
 
 // remember subscribes to what the set read, so that it is woken by exactly that.
@@ -300,7 +383,8 @@ func (s *applicationSets) note(key types.NamespacedName, set *v1alpha1.Applicati
 
 func (s *applicationSets) children(ctx context.Context, set *v1alpha1.ApplicationSet) ([]*v1alpha1.Application, error) {
 	var list v1alpha1.ApplicationList
-	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace)); err != nil {
+	// What is decided about is not written to, so the cache's own objects will do.
+	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	live := make([]*v1alpha1.Application, 0, len(list.Items))
@@ -316,27 +400,6 @@ func (s *applicationSets) clearRefresh(ctx context.Context, set *v1alpha1.Applic
 	target := &v1alpha1.ApplicationSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}}
 	if err := s.client.Patch(ctx, target, patch, FieldOwner); client.IgnoreNotFound(err) != nil && !apierrors.IsInvalid(err) {
 		return fmt.Errorf("take back the refresh of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	return nil
-}
-
-// teardown is for a set that asks to be there until its Applications are
-// settled; without the finalizer the control plane's garbage collector does it.
-func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.ApplicationSet) error {
-	if !controllerutil.ContainsFinalizer(set, finalizer) {
-		return nil
-	}
-	live, err := s.children(ctx, set)
-	if err != nil {
-		return err
-	}
-	if failures := s.carryOut(ctx, set, generate.Teardown(set, live, generate.Policy{})); len(failures) > 0 {
-		return failures[0]
-	}
-	freed := set.DeepCopy()
-	controllerutil.RemoveFinalizer(freed, finalizer)
-	if err := s.client.Patch(ctx, freed, client.MergeFrom(set), FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	return nil
 }

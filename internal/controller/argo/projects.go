@@ -3,6 +3,8 @@ package argo
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,6 +34,13 @@ func (x *projectIndex) get(name string) (*v1alpha1.AppProject, bool) {
 	defer x.mu.RUnlock()
 	p, ok := x.byName[name]
 	return p, ok
+}
+
+// names are those of all projects; never nil.
+func (x *projectIndex) names() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.AppendSeq(make([]string, 0, len(x.byName)), maps.Keys(x.byName))
 }
 
 func (x *projectIndex) set(name string, p *v1alpha1.AppProject) {

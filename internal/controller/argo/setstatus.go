@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,60 +16,124 @@ import (
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// maxSetResources bounds status.resources (reference 5.1).
-const maxSetResources = 5000
+// maxSetResources and maxResourceBytes bound status.resources (reference 5.1):
+// the status of a set of any size stays well below what an object may have.
+const (
+	maxSetResources  = 5000
+	maxResourceBytes = 200 << 10
+)
 
 // outcome is what one evaluation of a set came to.
 type outcome struct {
 	result   generate.Result
-	changes  []generate.Change
+	decision generate.Decision
+	// written counts the Applications that were made, changed or removed.
+	written  int
 	failures []error
+	// requeue is when what waits is looked at again; 0 is never.
+	requeue time.Duration
 }
 
-// problems lists, in words, what is wrong; empty when all is well.
-func (o outcome) problems() []string {
-	var out []string
-	for _, err := range o.result.Errors {
-		out = append(out, err.Error())
+// refused reports whether something that may appear, such as a project or a
+// cluster, keeps an Application from being written.
+func (o *outcome) refused() bool {
+	return slices.ContainsFunc(o.decision.Changes, func(c generate.Change) bool { return c.Verb == generate.Refuse })
+}
+
+// problems lists, in words, what is wrong, and the reason of the first kind
+// (reference 5.1); empty when all is well. What waits for somebody is not wrong.
+func (o *outcome) problems() (out []string, reason string) {
+	kinds := []struct {
+		reason string
+		errs   []error
+	}{
+		{v1alpha1.ApplicationSetReasonGenerationFromParamsError, o.result.Errors},
+		{v1alpha1.ApplicationSetReasonRenderTemplateParamsError, elementErrors(o.result.Elements)},
+		{v1alpha1.ApplicationSetReasonApplicationValidationError, o.decision.Errors},
+		{v1alpha1.ApplicationSetReasonUpdateApplicationError, o.failures},
 	}
-	for _, e := range o.result.Elements {
-		if e.Err != nil {
-			out = append(out, e.Err.Error())
+	for _, k := range kinds {
+		if len(k.errs) > 0 && reason == "" {
+			reason = k.reason
+		}
+		first := len(out)
+		for _, err := range k.errs {
+			out = append(out, err.Error())
+		}
+		slices.Sort(out[first:])
+	}
+	return slices.Compact(out), reason
+}
+
+func elementErrors(elements []generate.Element) []error {
+	var out []error
+	for i := range elements {
+		if elements[i].Err != nil {
+			out = append(out, elements[i].Err)
 		}
 	}
-	for _, err := range o.failures {
-		out = append(out, err.Error())
-	}
-	for _, c := range o.changes {
-		if c.Verb == generate.Hold {
-			out = append(out, fmt.Sprintf("application %q is held: %s", c.Name, c.Reason))
+	return out
+}
+
+const (
+	// shownProblems are as many as a condition spells out, each in so many bytes.
+	shownProblems = 3
+	shownBytes    = 1000
+	// shownNames are as many of the Applications of a held plan.
+	shownNames = 20
+)
+
+// few puts the first of some texts in one, and says how many more there are.
+func few(texts []string, most int, sep string) string {
+	shown := make([]string, 0, most)
+	for _, t := range texts[:min(len(texts), most)] {
+		if len(t) > shownBytes {
+			t = strings.ToValidUTF8(t[:shownBytes], "") + "…"
 		}
+		shown = append(shown, t)
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	out := strings.Join(shown, sep)
+	if more := len(texts) - len(shown); more > 0 {
+		out += fmt.Sprintf(", and %d more", more)
+	}
+	return out
 }
 
 // writeStatus records an evaluation.
 func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.ApplicationSet, o outcome) error {
 	next := set.DeepCopy()
-	problems := o.problems()
-	message, more := "all is well", ""
-	if len(problems) > 3 {
-		more = fmt.Sprintf(", and %d more", len(problems)-3)
-		problems = problems[:3]
-	}
-	failed := len(problems) > 0
-	reason := v1alpha1.ApplicationSetReasonUpToDate
+	problems, reason := o.problems()
+	failed, message := len(problems) > 0, "all is well"
 	if failed {
-		message = strings.Join(problems, "; ") + more
-		reason = v1alpha1.ApplicationSetReasonErrorOccurred
+		message = few(problems, shownProblems, "; ")
+	} else {
+		reason = v1alpha1.ApplicationSetReasonUpToDate
 	}
 	s.condition(next, v1alpha1.ApplicationSetConditionErrorOccurred, failed, reason, message)
-	complete := o.result.Completeness == generate.Complete
-	s.condition(next, v1alpha1.ApplicationSetConditionParametersGenerated, complete, v1alpha1.ApplicationSetReasonParametersGenerated,
-		fmt.Sprintf("%d elements, %s", len(o.result.Elements), o.result.Completeness))
-	s.condition(next, v1alpha1.ApplicationSetConditionResourcesUpToDate, !failed, reason, message)
+	generated, complete := v1alpha1.ApplicationSetReasonParametersGenerated, o.result.Completeness == generate.Complete
+	counted := fmt.Sprintf("%d elements, %s", len(o.result.Elements), o.result.Completeness)
+	if len(o.result.Errors) > 0 {
+		generated = v1alpha1.ApplicationSetReasonInputsFailed
+		counted += ": what was generated before stays in force: " + message
+	}
+	s.condition(next, v1alpha1.ApplicationSetConditionParametersGenerated, complete, generated, counted)
+	s.condition(next, v1alpha1.ApplicationSetConditionResourcesUpToDate, !failed && o.decision.Held == nil, reason, message)
+	s.heldCondition(next, o.decision.Held)
 	return s.patchStatus(ctx, set, next)
+}
+
+// heldCondition says what waits for an approval. A set that never had such a
+// plan has no such condition.
+func (s *applicationSets) heldCondition(set *v1alpha1.ApplicationSet, h *generate.Held) {
+	const t = v1alpha1.ApplicationSetConditionDeletionsHeld
+	if h == nil {
+		if slices.ContainsFunc(set.Status.Conditions, func(c v1alpha1.ApplicationSetCondition) bool { return c.Type == t }) {
+			s.condition(set, t, false, v1alpha1.ApplicationSetReasonUpToDate, "nothing waits for an approval")
+		}
+		return
+	}
+	s.condition(set, t, true, v1alpha1.ApplicationSetReasonHeldOverBudget,
+		fmt.Sprintf("%s; or: rutter approve appset/%s %s -n %s; it deletes %s", h.Reason(), set.Name, h.Digest, set.Namespace, few(h.Names, shownNames, ", ")))
 }
 
 // statusOnly refreshes what the status says of the generated Applications.
@@ -95,13 +160,17 @@ func (s *applicationSets) patchStatus(ctx context.Context, set, next *v1alpha1.A
 	return nil
 }
 
+// resourceBytes is about what one entry takes beside its names, as JSON.
+const resourceBytes = 130
+
 // resources lists the generated Applications with their states.
 func (s *applicationSets) resources(ctx context.Context, set *v1alpha1.ApplicationSet) error {
 	var list v1alpha1.ApplicationList
-	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingFields{ownerIndex: set.Name}); err != nil {
+	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingFields{ownerIndex: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
-	out := make([]v1alpha1.ApplicationSetResource, 0, len(list.Items))
+	out, size := make([]v1alpha1.ApplicationSetResource, 0, min(len(list.Items), maxSetResources)), 0
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Application) int { return strings.Compare(a.Name, b.Name) })
 	for i := range list.Items {
 		app := &list.Items[i]
 		r := v1alpha1.ApplicationSetResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Application",
@@ -109,11 +178,14 @@ func (s *applicationSets) resources(ctx context.Context, set *v1alpha1.Applicati
 		if h := app.Status.Health.Status; h != "" {
 			r.Health = &v1alpha1.ApplicationSetHealth{Status: h}
 		}
+		size += resourceBytes + len(r.Name) + len(r.Namespace) + len(r.Status)
+		if len(out) == maxSetResources || size > maxResourceBytes {
+			break
+		}
 		out = append(out, r)
 	}
-	slices.SortFunc(out, func(a, b v1alpha1.ApplicationSetResource) int { return strings.Compare(a.Name, b.Name) })
-	set.Status.ResourcesCount = int64(len(out))
-	set.Status.Resources = out[:min(len(out), maxSetResources)]
+	set.Status.ResourcesCount = int64(len(list.Items))
+	set.Status.Resources = out
 	if len(out) == 0 {
 		set.Status.Resources = nil
 	}

@@ -25,7 +25,8 @@ func setHealth(set *v1alpha1.ApplicationSet, old *v1alpha1.ApplicationSetHealth,
 			}
 		case v1alpha1.ApplicationSetConditionRolloutProgressing:
 			status, message = "Progressing", c.Message
-		case v1alpha1.ApplicationSetConditionParametersGenerated, v1alpha1.ApplicationSetConditionInvalidRolloutConfig:
+		case v1alpha1.ApplicationSetConditionParametersGenerated, v1alpha1.ApplicationSetConditionInvalidRolloutConfig,
+			v1alpha1.ApplicationSetConditionDeletionsHeld:
 		}
 	}
 	return stamped(status, message, old, now)

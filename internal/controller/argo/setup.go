@@ -76,6 +76,7 @@ func (o Options) manages(namespace string) bool {
 type Controllers struct {
 	opts     Options
 	client   client.Client
+	reader   client.Reader // not from the cache
 	projects *projectIndex
 	clusters *clusterIndex
 	status   *statusWriter
@@ -102,7 +103,7 @@ func (c *Controllers) Bind(e *engine.Engine) { c.opts.Engine = e }
 
 // Setup adds everything to the manager.
 func (c *Controllers) Setup(mgr ctrl.Manager) error {
-	c.client = mgr.GetClient()
+	c.client, c.reader = mgr.GetClient(), mgr.GetAPIReader()
 	for name, setup := range map[string]func(ctrl.Manager) error{
 		"applications": c.apps.setup, "applicationsets": c.sets.setup, "projects": c.setupProjects,
 		"clusters": c.setupClusters, "repositories": c.setupRepositories, "settings": c.setupSettings,

@@ -3,14 +3,15 @@ package argo
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
 )
@@ -19,23 +20,6 @@ import (
 const setOwner = client.FieldOwner("rutter-applicationset")
 
 func isTemplated(s string) bool { return strings.Contains(s, "{{") }
-
-// check refuses generated Applications whose project or destination does not
-// exist; the others go on (reference 5.11). What exists already stays as it is.
-// It reports whether it refused any.
-func (s *applicationSets) check(changes []generate.Change) (refused bool) {
-	for i := range changes {
-		c := &changes[i]
-		if c.Verb != generate.Create && c.Verb != generate.Update {
-			continue
-		}
-		if err := s.valid(c.Application); err != nil {
-			c.Verb, c.Err, c.Reason = generate.Refuse, err, err.Error()
-			refused = true
-		}
-	}
-	return refused
-}
 
 func (s *applicationSets) noteFailed(key types.NamespacedName, failed bool) {
 	s.mu.Lock()
@@ -57,48 +41,60 @@ func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
 	}
 }
 
-func (s *applicationSets) valid(app *v1alpha1.Application) error {
-	project := app.Spec.Project
-	if project == "" {
-		project = "default"
+// carryOut writes what was decided: first the memory, without which an approved
+// plan must not begin, then what grows and changes, then what goes. A failure of
+// one stops no other.
+func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, o *outcome) {
+	for _, c := range o.decision.Changes {
+		if c.Err != nil && (c.Verb == generate.Refuse || c.Verb == generate.Hold) {
+			o.failures = append(o.failures, c.Err)
+		}
 	}
-	if _, ok := s.projects.get(project); !ok && project != "default" {
-		return rutter.Errorf(rutter.CodeNotFound, "application %q: project %q does not exist", app.Name, project)
+	err := s.keep(ctx, set, before, o.result.Memory, o.decision.Ticket)
+	if err != nil {
+		o.failures = append(o.failures, err)
 	}
-	d := app.Spec.Destination
-	if _, err := s.opts.Clusters.Lookup(rutter.Target{Server: d.Server, Name: d.Name}); err != nil {
-		return fmt.Errorf("application %q: spec.destination: %w", app.Name, err)
+	if s.opts.Sets.DryRun {
+		return
 	}
-	return nil
+	changes := o.decision.Changes
+	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Create || c.Verb == generate.Update })
+	if err != nil && o.decision.Ticket != "" {
+		return
+	}
+	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Delete || c.Verb == generate.Release })
 }
 
-// carryOut writes the changes side by side and returns what failed; a failure
-// of one stops no other.
-func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.ApplicationSet, changes []generate.Change) []error {
-	errs := make([]error, len(changes))
+// writeAll carries out those changes that are meant, side by side.
+func (s *applicationSets) writeAll(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome, changes []generate.Change, meant func(generate.Change) bool) {
+	var mu sync.Mutex
 	var g errgroup.Group
 	g.SetLimit(setWriters)
-	for i, c := range changes {
-		switch c.Verb {
-		case generate.Create, generate.Update, generate.Delete:
-			g.Go(func() error { errs[i] = s.write(ctx, set, c); return nil })
-		case generate.Refuse:
-			errs[i] = c.Err
-		case generate.Keep, generate.Hold, generate.Release: // hand-overs are not asked for
+	for _, c := range changes {
+		if !meant(c) {
+			continue
 		}
+		g.Go(func() error {
+			done, err := s.write(ctx, set, c)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err != nil:
+				o.failures = append(o.failures, fmt.Errorf("%s application %q: %w", c.Verb, c.Name, err))
+			case done:
+				o.written++
+			default:
+				o.requeue = earliest(o.requeue, releaseRetry)
+			}
+			return nil
+		})
 	}
-	_ = g.Wait() // errors are kept by change
-	var failed []error
-	for _, err := range errs {
-		if err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return failed
+	_ = g.Wait() // errors are kept in the outcome
+	slices.SortFunc(o.failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 }
 
-func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSet, c generate.Change) error {
-	var err error
+// write carries out one change; false when it has to wait.
+func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSet, c generate.Change) (done bool, err error) {
 	switch c.Verb {
 	case generate.Create:
 		app := c.Application.DeepCopy()
@@ -112,12 +108,11 @@ func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSe
 		err = s.update(ctx, c.Application)
 	case generate.Delete:
 		err = s.remove(ctx, c)
-	case generate.Keep, generate.Hold, generate.Refuse, generate.Release:
+	case generate.Release:
+		return s.release(ctx, set, c)
+	case generate.Keep, generate.Hold, generate.Refuse:
 	}
-	if err != nil {
-		return fmt.Errorf("%s application %q: %w", c.Verb, c.Name, err)
-	}
-	return nil
+	return true, err
 }
 
 // update writes everything but the status and the operation, which are others'.
@@ -126,19 +121,18 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(want), &live); err != nil {
 		return fmt.Errorf("read it: %w", err)
 	}
-	next := live.DeepCopy()
+	// The answer is written into next, and want shares values with the cache.
+	next, want := live.DeepCopy(), want.DeepCopy()
 	next.Spec, next.Labels, next.Annotations = want.Spec, want.Labels, want.Annotations
 	next.Finalizers, next.OwnerReferences = want.Finalizers, want.OwnerReferences
 	return s.client.Patch(ctx, next, client.MergeFrom(&live), setOwner)
 }
 
-// remove deletes an Application. Its workloads stay when the set says so, or
-// when its cluster is no longer a member and nothing could be cleaned up there.
+// remove deletes an Application, and without its finalizer where its workloads
+// are to stay.
 func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
 	app := c.Application
-	d := app.Spec.Destination
-	_, lookup := s.opts.Clusters.Lookup(rutter.Target{Server: d.Server, Name: d.Name})
-	if c.StripFinalizer || rutter.CodeOf(lookup) == rutter.CodeNotFound {
+	if c.StripFinalizer {
 		if err := s.client.Patch(ctx, withoutCascade(app), client.MergeFrom(app), setOwner); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("take off its finalizer: %w", err)
 		}
@@ -146,14 +140,4 @@ func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
 	uid := app.UID
 	err := s.client.Delete(ctx, app, client.Preconditions{UID: &uid})
 	return client.IgnoreNotFound(err)
-}
-
-func countWrites(changes []generate.Change) int {
-	n := 0
-	for _, c := range changes {
-		if c.Verb == generate.Create || c.Verb == generate.Update || c.Verb == generate.Delete {
-			n++
-		}
-	}
-	return n
 }

@@ -1,0 +1,140 @@
+package argo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
+)
+
+const (
+	// labelMemory is on the ConfigMaps that hold the memories of sets, so that
+	// nobody keeps them in a cache.
+	labelMemory = "rutter.dev/applicationset-memory"
+	// memoryLimit keeps such a ConfigMap well below what the API server takes.
+	memoryLimit  = 800 << 10
+	memoryKey    = "answers"
+	ticketKey    = "approved"
+	memoryPrefix = "rutter-applicationset-"
+)
+
+// memory is what the evaluations of one set leave to the next: the last good
+// answers of its generators, and the plan of removals that was approved and may
+// not be carried out in full yet. It is written to a ConfigMap that the set
+// owns, so that an outage that begins before a restart does no harm after it.
+type memory struct {
+	uid     types.UID
+	answers generate.Memory
+	digest  string
+	ticket  string
+	stored  bool
+}
+
+// memories are those of all sets, each read once.
+type memories struct {
+	mu sync.Mutex
+	by map[types.NamespacedName]memory
+}
+
+// of is the memory of a set; one that another of the same name had is not.
+func (m *memories) of(set *v1alpha1.ApplicationSet) (memory, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one, ok := m.by[client.ObjectKeyFromObject(set)]
+	return one, ok && one.uid == set.UID
+}
+
+func (m *memories) put(set *v1alpha1.ApplicationSet, one memory) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.by == nil {
+		m.by = map[types.NamespacedName]memory{}
+	}
+	one.uid = set.UID
+	m.by[client.ObjectKeyFromObject(set)] = one
+}
+
+// drop forgets the memory of a set that is gone.
+func (m *memories) drop(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.by, key)
+}
+
+func memoryOf(set *v1alpha1.ApplicationSet) *corev1.ConfigMap {
+	yes := true
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.Namespace, Name: memoryPrefix + string(set.UID), Labels: map[string]string{labelMemory: "true"},
+		Annotations: map[string]string{"rutter.dev/applicationset": set.Name},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ApplicationSet",
+			Name: set.Name, UID: set.UID, Controller: &yes}},
+	}}
+}
+
+// recall reads the memory of a set. One that cannot be read is not an empty
+// one: without it, what a generator in an outage made would not be known.
+func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationSet) (memory, error) {
+	if one, ok := s.memories.of(set); ok {
+		return one, nil
+	}
+	stored := memoryOf(set)
+	err := s.reader.Get(ctx, client.ObjectKeyFromObject(stored), stored)
+	if apierrors.IsNotFound(err) {
+		s.memories.put(set, memory{})
+		return memory{}, nil
+	}
+	if err != nil {
+		return memory{}, fmt.Errorf("read the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	one := memory{stored: true, ticket: stored.Data[ticketKey]}
+	if one.answers, err = generate.DecodeMemory(stored.BinaryData[memoryKey]); err != nil {
+		s.opts.Logger.Warn("the memory of an ApplicationSet cannot be read and is made anew", "set", set.Namespace+"/"+set.Name, "err", err)
+		one.answers = generate.Memory{}
+	}
+	if one.digest, err = one.answers.Digest(); err != nil {
+		return memory{}, err //nolint:wrapcheck // says what it is about
+	}
+	s.memories.put(set, one)
+	return one, nil
+}
+
+// keep writes the memory of a set, if it is another than before.
+func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, answers generate.Memory, ticket string) error {
+	digest, err := answers.Digest()
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is about
+	}
+	next := memory{answers: answers, digest: digest, ticket: ticket, stored: true}
+	if digest == before.digest && ticket == before.ticket || !before.stored && answers.Len() == 0 && ticket == "" {
+		return nil
+	}
+	data, left, err := answers.Encode(memoryLimit - len(ticket))
+	if err != nil {
+		return err //nolint:wrapcheck // says what it is about
+	}
+	if left > 0 {
+		s.opts.Logger.Warn("the answers of some generators are too large to be remembered over a restart", "set", set.Namespace+"/"+set.Name, "generators", left)
+	}
+	stored := memoryOf(set)
+	stored.BinaryData = map[string][]byte{memoryKey: data}
+	if ticket != "" {
+		stored.Data = map[string]string{ticketKey: ticket}
+	}
+	err = s.client.Update(ctx, stored, setOwner)
+	if apierrors.IsNotFound(err) {
+		err = s.client.Create(ctx, stored, setOwner)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	s.memories.put(set, next)
+	return nil
+}

@@ -2,28 +2,59 @@ package argo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// facts answers the generators from the registry of members and the sources.
+// facts answers the generators of a set during one evaluation, each question
+// once: from the registry of members, the sources, the hosting services
+// (setfacts_forge.go) and the control plane (setfacts_placement.go).
 type facts struct {
-	ctx     context.Context //nolint:containedctx // lives for one evaluation
-	set     *applicationSets
-	project string
-	fresh   bool
-	repos   []rutter.Repo
+	ctx       context.Context //nolint:containedctx // lives for one evaluation
+	set       *applicationSets
+	namespace string
+	project   string
+	fresh     bool
+	repos     []rutter.Repo
+	// asked are the questions to hosting services, and plugins says that some
+	// service of parameters was asked: a webhook wakes by them.
+	asked   []rutter.ForgeQuery
+	plugins bool
+	answers map[string]answer
+}
+
+// answer is what was answered to a question, kept so that the same question has
+// the same answer for as long as the evaluation lasts.
+type answer struct {
+	value any
+	err   error
 }
 
 // facts are what the generators of a set may ask during one evaluation.
 func (s *applicationSets) facts(ctx context.Context, set *v1alpha1.ApplicationSet, fresh bool) *facts {
-	return &facts{ctx: ctx, set: s, project: set.Spec.Template.Spec.Project, fresh: fresh}
+	return &facts{ctx: ctx, set: s, namespace: set.Namespace, project: set.Spec.Template.Spec.Project, fresh: fresh, answers: map[string]answer{}}
+}
+
+// once asks a question that has not been asked yet.
+func once[T any](f *facts, key string, ask func() (T, error)) (T, error) {
+	a, ok := f.answers[key]
+	if !ok {
+		v, err := ask()
+		a = answer{v, err}
+		f.answers[key] = a
+	}
+	v, _ := a.value.(T)
+	return v, a.err
 }
 
 // Clusters implements generate.Facts.
-func (f *facts) Clusters() ([]rutter.ClusterInfo, error) { return f.set.opts.Clusters.List(), nil }
+func (f *facts) Clusters() ([]rutter.ClusterInfo, error) {
+	return once(f, "clusters", func() ([]rutter.ClusterInfo, error) { return f.set.opts.Clusters.List(), nil })
+}
 
 // Snapshot implements generate.Facts. A templated project may only use what is
 // open to all (reference 5.5).
@@ -31,15 +62,26 @@ func (f *facts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
 	if !isTemplated(f.project) {
 		repo.Project = f.project
 	}
-	f.repos = append(f.repos, repo)
+	if !slices.Contains(f.repos, repo) {
+		f.repos = append(f.repos, repo)
+	}
 	opts := rutter.ResolveOptions{MaxAge: int64(time.Hour)}
 	if f.fresh {
 		opts.MaxAge = 0
 	}
-	snap, err := f.set.opts.Sources.Snapshot(f.ctx, repo, opts)
-	if err != nil {
-		return nil, err //nolint:wrapcheck // the generator says which of its parts asked
-	}
-	f.set.opts.Engine.Repos().Saw(repo, snap.Revision(), f.fresh)
-	return snap, nil
+	return once(f, "snapshot "+repo.Key(), func() (rutter.Snapshot, error) {
+		snap, err := f.set.opts.Sources.Snapshot(f.ctx, repo, opts)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // the generator says which of its parts asked
+		}
+		f.set.opts.Engine.Repos().Saw(repo, snap.Revision(), f.fresh)
+		return snap, nil
+	})
 }
+
+var (
+	_ generate.Facts         = (*facts)(nil)
+	_ generate.ForgeFacts    = (*facts)(nil)
+	_ generate.DecisionFacts = (*facts)(nil)
+	_ generate.PluginFacts   = (*facts)(nil)
+)

@@ -30,6 +30,9 @@ type SetOptions struct {
 	// Forges list repositories and pull requests; nil when the operator turned
 	// these generators off.
 	Forges rutter.Forges
+	// ForgesListed says that the operator listed the hosts that may be asked;
+	// without a list only sets of the control plane's namespace may ask.
+	ForgesListed bool
 	// Parameters asks the services of plugin generators.
 	Parameters Parameters
 }

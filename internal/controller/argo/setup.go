@@ -77,6 +77,7 @@ type Controllers struct {
 	opts     Options
 	client   client.Client
 	reader   client.Reader // not from the cache
+	mapper   meta.RESTMapper
 	projects *projectIndex
 	clusters *clusterIndex
 	status   *statusWriter
@@ -103,7 +104,7 @@ func (c *Controllers) Bind(e *engine.Engine) { c.opts.Engine = e }
 
 // Setup adds everything to the manager.
 func (c *Controllers) Setup(mgr ctrl.Manager) error {
-	c.client, c.reader = mgr.GetClient(), mgr.GetAPIReader()
+	c.client, c.reader, c.mapper = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetRESTMapper()
 	for name, setup := range map[string]func(ctrl.Manager) error{
 		"applications": c.apps.setup, "applicationsets": c.sets.setup, "projects": c.setupProjects,
 		"clusters": c.setupClusters, "repositories": c.setupRepositories, "settings": c.setupSettings,

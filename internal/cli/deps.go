@@ -72,7 +72,9 @@ type ControllerOptions struct {
 	HelmLookup        bool
 	Submodules        bool
 	LeaderElect       bool
-	Logger            *slog.Logger
+	// Sets are the decisions about ApplicationSets.
+	Sets   SetOptions
+	Logger *slog.Logger
 }
 
 // UpOptions are those of rutter up.

@@ -46,6 +46,8 @@ type Config struct {
 	HelmLookup bool
 	// Submodules reads Git submodules.
 	Submodules bool
+	// Sets are the decisions about ApplicationSets.
+	Sets SetConfig
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
 	// Profiling serves /debug/pprof beside the metrics.

@@ -54,6 +54,7 @@ type daemon struct {
 	rendering   *rendering
 	engine      *engine.Engine
 	controllers *argo.Controllers
+	sets        argo.SetOptions
 	started     atomic.Bool
 }
 
@@ -83,10 +84,19 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	if err := d.clusters.SetLocal(cfg.REST); err != nil {
 		return nil, fmt.Errorf("use the control plane as a member: %w", err)
 	}
+	reader, err := NewClient(cfg.REST) // the manager's begins to read later, and from a cache of only some
+	if err != nil {
+		return nil, err
+	}
+	sets, err := setOptions(ctx, cfg.Sets, reader, cfg.Namespace, cfg.Logger)
+	if err != nil {
+		return nil, err
+	}
+	d.sets = sets
 	d.controllers = argo.New(argo.Options{
 		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.rendering.sources, Sources: sources,
 		Settings: d.rendering.renderer, Keys: d.rendering, HelmLookup: cfg.HelmLookup,
-		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now,
+		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now, Sets: sets,
 	})
 	d.engine = engine.New(engine.Options{
 		Sources: sources, Renderer: d.rendering.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
@@ -111,6 +121,10 @@ func (d *daemon) manage() error {
 	if err != nil {
 		return fmt.Errorf("select Secrets: %w", err)
 	}
+	forgotten, err := labels.NewRequirement(argo.LabelMemory, selection.DoesNotExist, nil)
+	if err != nil {
+		return fmt.Errorf("select ConfigMaps: %w", err)
+	}
 	own := map[string]cache.Config{d.cfg.Namespace: {}}
 	rc := rest.CopyConfig(d.cfg.REST)
 	rc.WarningHandler = rest.NoWarnings{} // they concern how the reference named its finalizers
@@ -121,7 +135,7 @@ func (d *daemon) manage() error {
 		LeaderElectionReleaseOnCancel: true, Controller: config.Controller{SkipNameValidation: new(true)}, GracefulShutdownTimeout: new(5 * time.Second),
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:    {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
-			&corev1.ConfigMap{}: {Namespaces: own},
+			&corev1.ConfigMap{}: {Namespaces: own, Label: labels.NewSelector().Add(*forgotten)},
 		}},
 	})
 	if err != nil {

@@ -25,6 +25,9 @@ type Options struct {
 	ConfigMap func(ctx context.Context, ref rutter.SecretRef) (string, error)
 	// GitHubApp returns the App that a repo-creds Secret describes.
 	GitHubApp func(ctx context.Context, secretName string) (*rutter.GitHubApp, error)
+	// RootCA are certificates (PEM) of authorities that are trusted beside the
+	// system's, where a query names none of its own.
+	RootCA string
 	// AWS returns the identity of this process at AWS; MachineIdentity finds the usual ones.
 	AWS func(ctx context.Context) (AWSKey, error)
 	// STS is the address of AWS' token service, empty for that of the region.

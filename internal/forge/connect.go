@@ -97,6 +97,14 @@ func (c *Client) route(ca string, insecure bool) (*http.Client, error) {
 			return nil, rutter.Errorf(rutter.CodeInvalid, "caRef holds no certificate: write it as PEM")
 		}
 		key = digestOf(ca)
+	case c.opts.RootCA != "":
+		var err error
+		if roots, err = x509.SystemCertPool(); err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM([]byte(c.opts.RootCA)) {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "the operator's file of authorities holds no certificate: write it as PEM")
+		}
 	}
 	return c.routes.Get(key, func() *http.Client { return newHTTP(roots, insecure) }), nil
 }

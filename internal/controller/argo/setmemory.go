@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// labelMemory is on the ConfigMaps that hold the memories of sets, so that
+	// LabelMemory is on the ConfigMaps that hold the memories of sets, so that
 	// nobody keeps them in a cache.
-	labelMemory = "rutter.dev/applicationset-memory"
+	LabelMemory = "rutter.dev/applicationset-memory"
 	// memoryLimit keeps such a ConfigMap well below what the API server takes.
 	memoryLimit  = 800 << 10
 	memoryKey    = "answers"
@@ -72,7 +72,7 @@ func (m *memories) drop(key types.NamespacedName) {
 func memoryOf(set *v1alpha1.ApplicationSet) *corev1.ConfigMap {
 	yes := true
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: set.Namespace, Name: memoryPrefix + string(set.UID), Labels: map[string]string{labelMemory: "true"},
+		Namespace: set.Namespace, Name: memoryPrefix + string(set.UID), Labels: map[string]string{LabelMemory: "true"},
 		Annotations: map[string]string{"rutter.dev/applicationset": set.Name},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ApplicationSet",
 			Name: set.Name, UID: set.UID, Controller: &yes}},

@@ -1,0 +1,190 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/controller/argo"
+	"github.com/rutterhq/rutter/internal/forge"
+	"github.com/rutterhq/rutter/internal/generate"
+	"github.com/rutterhq/rutter/internal/paramservice"
+)
+
+// SetConfig is what the operator decided for all ApplicationSets, as it is
+// written: by flags, or else by the keys applicationsetcontroller.* of the
+// ConfigMap argocd-cmd-params-cm (reference 15.4). An empty text is not said.
+type SetConfig struct {
+	Policy               string
+	PolicyOverride       string
+	DeletionBudget       string
+	PreservedAnnotations string
+	PreservedLabels      string
+	DryRun               string
+	Concurrency          string
+	NewFileGlobbing      string
+	RequeueAfter         string
+	ReferenceCollisions  string
+	ReferenceTypes       string
+
+	AllowedSCMProviders string
+	EnableSCMProviders  string
+	StrictTokenRef      string
+	SCMRootCA           string
+}
+
+// paramKeys are the keys of argocd-cmd-params-cm by what they say. Those of
+// Rutter's own are below rutter.
+func (c *SetConfig) paramKeys() map[string]*string {
+	const p = "applicationsetcontroller."
+	return map[string]*string{
+		p + "policy": &c.Policy, p + "enable.policy.override": &c.PolicyOverride,
+		p + "global.preserved.annotations": &c.PreservedAnnotations, p + "global.preserved.labels": &c.PreservedLabels,
+		p + "dryrun": &c.DryRun, p + "concurrent.reconciliations.max": &c.Concurrency,
+		p + "enable.new.git.file.globbing": &c.NewFileGlobbing, p + "requeue.after": &c.RequeueAfter,
+		p + "allowed.scm.providers": &c.AllowedSCMProviders, p + "enable.scm.providers": &c.EnableSCMProviders,
+		p + "enable.tokenref.strict.mode": &c.StrictTokenRef, p + "scm.root.ca.path": &c.SCMRootCA,
+		"rutter.applicationset.deletion.budget": &c.DeletionBudget, "rutter.applicationset.reference.collisions": &c.ReferenceCollisions,
+		"rutter.applicationset.reference.types": &c.ReferenceTypes,
+	}
+}
+
+// setOptions reads what the operator decided; what a flag does not say is
+// looked up in the control plane.
+func setOptions(ctx context.Context, cfg SetConfig, reader client.Reader, namespace string, log *slog.Logger) (argo.SetOptions, error) {
+	var params corev1.ConfigMap
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "argocd-cmd-params-cm"}, &params)
+	if client.IgnoreNotFound(err) != nil {
+		return argo.SetOptions{}, fmt.Errorf("read ConfigMap argocd-cmd-params-cm: %w", err)
+	}
+	from := map[*string]string{}
+	for key, into := range cfg.paramKeys() {
+		if *into == "" {
+			*into = strings.TrimSpace(params.Data[key])
+			from[into] = "ConfigMap argocd-cmd-params-cm: " + key
+		}
+	}
+	r := &settingReader{from: from}
+	opts := argo.SetOptions{
+		PreservedAnnotations: listOf(cfg.PreservedAnnotations), PreservedLabels: listOf(cfg.PreservedLabels),
+		DryRun: r.yes(&cfg.DryRun, "--applicationset-dry-run", false), Concurrency: r.number(&cfg.Concurrency, "--applicationset-concurrency"),
+		Generate: generate.Options{
+			NewFileGlobbing:     r.yes(&cfg.NewFileGlobbing, "--enable-new-git-file-globbing", false),
+			ReferenceCollisions: r.yes(&cfg.ReferenceCollisions, "--applicationset-reference-collisions", false),
+			ReferenceTypes:      r.yes(&cfg.ReferenceTypes, "--applicationset-reference-types", false),
+			Requeue:             generate.RequeueDefaults{Polled: r.pause(&cfg.RequeueAfter, "--applicationset-requeue-after")},
+		},
+		Parameters:   services{paramservice.New()},
+		ForgesListed: len(listOf(cfg.AllowedSCMProviders)) > 0,
+	}
+	opts.Policy = r.policy(&cfg.Policy)
+	// The reference lets sets choose unless the operator chose for them (5.11).
+	opts.AllowOverride = r.yes(&cfg.PolicyOverride, "--enable-policy-override", opts.Policy == "")
+	if cfg.DeletionBudget != "" {
+		b, err := generate.ParseBudget(cfg.DeletionBudget)
+		r.note(&cfg.DeletionBudget, "--deletion-budget", err)
+		opts.Budget = &b
+	}
+	strict := r.yes(&cfg.StrictTokenRef, "--enable-tokenref-strict-mode", false)
+	if r.yes(&cfg.EnableSCMProviders, "--enable-scm-providers", true) {
+		vault := argo.Vault{Reader: reader, Namespace: namespace, Strict: strict}
+		o := forge.Options{Logger: log, Hosts: listOf(cfg.AllowedSCMProviders), Secrets: vault.Secret, ConfigMap: vault.ConfigMap,
+			GitHubApp: vault.GitHubApp, AWS: forge.MachineIdentity()}
+		if cfg.SCMRootCA != "" {
+			roots, err := os.ReadFile(cfg.SCMRootCA)
+			r.note(&cfg.SCMRootCA, "--scm-root-ca-path", err)
+			o.RootCA = string(roots)
+		}
+		opts.Forges = forge.New(o)
+	}
+	return opts, r.err
+}
+
+// settingReader reads settings and keeps the first that cannot be read.
+type settingReader struct {
+	from map[*string]string
+	err  error
+}
+
+func (r *settingReader) note(at *string, flag string, err error) {
+	if err == nil || r.err != nil {
+		return
+	}
+	where := flag
+	if w := r.from[at]; w != "" {
+		where = w
+	}
+	r.err = rutter.Errorf(rutter.CodeInvalid, "%s: %w", where, err)
+}
+
+func (r *settingReader) yes(at *string, flag string, otherwise bool) bool {
+	if *at == "" {
+		return otherwise
+	}
+	yes, err := strconv.ParseBool(*at)
+	if err != nil {
+		r.note(at, flag, rutter.Errorf(rutter.CodeInvalid, "%q: write true or false", *at))
+	}
+	return yes
+}
+
+func (r *settingReader) number(at *string, flag string) int {
+	if *at == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(*at)
+	if err != nil || n < 1 {
+		r.note(at, flag, rutter.Errorf(rutter.CodeInvalid, "%q: write a number, 1 or more", *at))
+	}
+	return n
+}
+
+func (r *settingReader) pause(at *string, flag string) time.Duration {
+	if *at == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(*at)
+	if err != nil || d <= 0 {
+		r.note(at, flag, rutter.Errorf(rutter.CodeInvalid, "%q: write a time such as 3m", *at))
+	}
+	return d
+}
+
+func (r *settingReader) policy(at *string) v1alpha1.ApplicationsSyncPolicy {
+	p := v1alpha1.ApplicationsSyncPolicy(*at)
+	switch p {
+	case "", v1alpha1.ApplicationsSyncPolicySync, v1alpha1.ApplicationsSyncPolicyCreateOnly,
+		v1alpha1.ApplicationsSyncPolicyCreateUpdate, v1alpha1.ApplicationsSyncPolicyCreateDelete:
+		return p
+	}
+	r.note(at, "--policy", rutter.Errorf(rutter.CodeInvalid, "%q: write sync, create-only, create-update or create-delete", *at))
+	return p
+}
+
+func listOf(text string) []string {
+	var out []string
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// services asks services of parameters for the controllers.
+type services struct{ client *paramservice.Client }
+
+// Ask implements argo.Parameters.
+func (s services) Ask(ctx context.Context, to argo.ParameterService, set string, input map[string]any) ([]map[string]any, error) {
+	return s.client.Ask(ctx, paramservice.Service{BaseURL: to.BaseURL, Token: to.Token, Timeout: time.Duration(to.TimeoutSeconds) * time.Second}, set, input) //nolint:wrapcheck // says what it is about
+}

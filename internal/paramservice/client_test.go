@@ -1,9 +1,7 @@
 package paramservice
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -16,155 +14,90 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-const token = "s3cr3t-t0ken"
-
-func serve(t *testing.T, h http.HandlerFunc) *httptest.Server {
-	t.Helper()
-	s := httptest.NewServer(h)
-	t.Cleanup(s.Close)
-	return s
-}
-
-// TestAsk is what goes over the wire and what comes back.
+// TestAsk: what a service answers is complete or an error, and no error shows
+// the token.
 func TestAsk(t *testing.T) {
-	var got *http.Request
-	var body string
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		raw, _ := io.ReadAll(r.Body)
-		got, body = r, string(raw)
-		_, _ = io.WriteString(w, `{"output":{"parameters":[{"name":"a","replicas":12345678901234567890,"nested":{"x":[1]}},{}]}}`)
-	})
-	items, err := New(Options{}).Ask(t.Context(), rutter.ParameterService{BaseURL: s.URL + "/base/", Token: token}, "fleet", map[string]any{"tier": "gold", "n": 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []map[string]any{{"name": "a", "replicas": json.Number("12345678901234567890"), "nested": map[string]any{"x": []any{json.Number("1")}}}, {}}
-	if d := cmp.Diff(want, items); d != "" {
-		t.Error(d)
-	}
-	if got.Method != http.MethodPost || got.URL.Path != "/base/api/v1/getparams.execute" || got.Header.Get("Authorization") != "Bearer "+token || got.Header.Get("Content-Type") != "application/json" {
-		t.Errorf("%s %s %v", got.Method, got.URL, got.Header)
-	}
-	if want := `{"applicationSetName":"fleet","input":{"parameters":{"n":3,"tier":"gold"}}}`; body != want {
-		t.Errorf("body %s, want %s", body, want)
-	}
-}
-
-func TestNoInputIsAnEmptyObject(t *testing.T) {
-	var body string
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		raw, _ := io.ReadAll(r.Body)
-		body = string(raw)
-		_, _ = io.WriteString(w, `{"output":{"parameters":[]}}`)
-	})
-	items, err := New(Options{}).Ask(t.Context(), rutter.ParameterService{BaseURL: s.URL, Token: token}, "fleet", nil)
-	if err != nil || len(items) != 0 || body != `{"applicationSetName":"fleet","input":{"parameters":{}}}` {
-		t.Errorf("%v, %v, %s", items, err, body)
-	}
-}
-
-// TestNoAnswer is everything that must not be read as an empty list.
-func TestNoAnswer(t *testing.T) {
-	text := func(code int, contentType, body string) http.HandlerFunc {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the token went to another host: %q", r.Header.Get("Authorization"))
+	}))
+	defer elsewhere.Close()
+	answer := func(status int, contentType, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", contentType)
-			w.WriteHeader(code)
+			w.WriteHeader(status)
 			_, _ = io.WriteString(w, body)
 		}
 	}
-	cut := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Length", "1000")
-		_, _ = io.WriteString(w, `{"output":{"parameters":[{"name":"a"}`)
-	}
-	const good = `{"output":{"parameters":[]}}`
+	const jsonType = "application/json"
 	for name, tc := range map[string]struct {
-		answer http.HandlerFunc
-		code   rutter.Code
-		says   string
+		handler http.HandlerFunc
+		timeout time.Duration
+		want    []map[string]any
+		code    rutter.Code
 	}{
-		"HTML with 200":         {text(200, "text/html", "<!doctype html><title>Log in</title>"), rutter.CodeUnavailable, "HTML"},
-		"cut off":               {cut, rutter.CodeUnavailable, "cut off"},
-		"cut off, whole length": {text(200, "application/json", `{"output":{"parameters":[{"name":"a"}`), rutter.CodeUnavailable, "cannot be read"},
-		"empty body":            {text(200, "application/json", ""), rutter.CodeUnavailable, "cannot be read"},
-		"something behind it":   {text(200, "application/json", good+good), rutter.CodeUnavailable, "cannot be read"},
-		"no output":             {text(200, "application/json", `{}`), rutter.CodeUnavailable, "output.parameters"},
-		"no parameters":         {text(200, "application/json", `{"output":{}}`), rutter.CodeUnavailable, "output.parameters"},
-		"null":                  {text(200, "application/json", `{"output":{"parameters":null}}`), rutter.CodeUnavailable, "output.parameters"},
-		"an object":             {text(200, "application/json", `{"output":{"parameters":{"name":"a"}}}`), rutter.CodeUnavailable, "cannot be read"},
-		"a text among them":     {text(200, "application/json", `{"output":{"parameters":[{},"a"]}}`), rutter.CodeUnavailable, "parameters[1]"},
-		"null among them":       {text(200, "application/json", `{"output":{"parameters":[null]}}`), rutter.CodeUnavailable, "parameters[0]"},
-		"too large":             {text(200, "application/json", good+strings.Repeat(" ", 2000)), rutter.CodeUnavailable, "larger than 1024"},
-		"no content":            {text(204, "application/json", ""), rutter.CodeUnavailable, "204"},
-		"unauthorized":          {text(401, "text/plain", "who is "+token+"?"), rutter.CodeForbidden, "who is ***?"},
-		"forbidden":             {text(403, "application/json", `{"error":"no"}`), rutter.CodeForbidden, `{"error":"no"}`},
-		"bad request":           {text(400, "text/plain", "no such tier\nat all"), rutter.CodeInvalid, "no such tier at all"},
-		"not there":             {text(404, "text/html", "<html>"), rutter.CodeUnavailable, "check baseUrl"},
-		"asked too often":       {text(429, "text/plain", ""), rutter.CodeUnavailable, "429"},
-		"broken":                {text(500, "text/plain", strings.Repeat("x", 10000)), rutter.CodeUnavailable, "…"},
-		"panics":                {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, rutter.CodeUnavailable, "did not answer"},
+		"parameters":      {handler: answer(200, jsonType, `{"output":{"parameters":[{"a":1,"b":{"c":[true]}},{}]}}`), want: []map[string]any{{"a": json.Number("1"), "b": map[string]any{"c": []any{true}}}, {}}},
+		"none":            {handler: answer(200, jsonType, `{"output":{"parameters":[]}}`), want: []map[string]any{}},
+		"no list":         {handler: answer(200, jsonType, `{"output":{}}`), code: rutter.CodeInvalid},
+		"a null list":     {handler: answer(200, jsonType, `{"output":{"parameters":null}}`), code: rutter.CodeInvalid},
+		"a null item":     {handler: answer(200, jsonType, `{"output":{"parameters":[null]}}`), code: rutter.CodeInvalid},
+		"other JSON":      {handler: answer(200, jsonType, `[]`), code: rutter.CodeUnavailable},
+		"a page":          {handler: answer(200, "text/html; charset=utf-8", `<html>log in</html>`), code: rutter.CodeUnavailable},
+		"a page as JSON":  {handler: answer(200, jsonType, `<html>log in</html>`), code: rutter.CodeUnavailable},
+		"half an answer":  {handler: answer(200, jsonType, `{"output":{"parameters":[{"a":`), code: rutter.CodeUnavailable},
+		"more than JSON":  {handler: answer(200, jsonType, `{"output":{"parameters":[]}}{}`), code: rutter.CodeUnavailable},
+		"cut off":         {handler: cutOff, code: rutter.CodeUnavailable},
+		"too large":       {handler: answer(200, jsonType, strings.Repeat(" ", maxAnswer+1)), code: rutter.CodeInvalid},
+		"a wrong login":   {handler: answer(401, "text/plain", "bad t0ken!"), code: rutter.CodeForbidden},
+		"not found":       {handler: answer(404, "text/plain", "no"), code: rutter.CodeInvalid},
+		"down":            {handler: answer(503, "text/plain", "t0ken! later"), code: rutter.CodeUnavailable},
+		"busy":            {handler: answer(429, "text/plain", ""), code: rutter.CodeUnavailable},
+		"another address": {handler: http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect).ServeHTTP, code: rutter.CodeInvalid},
+		"slow":            {handler: func(_ http.ResponseWriter, r *http.Request) { _, _ = io.ReadAll(r.Body); <-r.Context().Done() }, timeout: 20 * time.Millisecond, code: rutter.CodeUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, tc.answer)
-			items, err := New(Options{MaxBody: 1024}).Ask(t.Context(), rutter.ParameterService{BaseURL: s.URL, Token: token}, "fleet", nil)
-			if items != nil || rutter.CodeOf(err) != tc.code || !strings.Contains(fmt.Sprint(err), tc.says) {
-				t.Errorf("%v, %s: %v; want %s with %q", items, rutter.CodeOf(err), err, tc.code, tc.says)
+			var got struct {
+				auth, path string
+				body       map[string]any
 			}
-			if strings.Contains(fmt.Sprint(err), token) || len(fmt.Sprint(err)) > 500 {
-				t.Errorf("the error says too much: %v", err)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				got.auth, got.path = r.Header.Get("Authorization"), r.Method+" "+r.URL.Path
+				raw, _ := io.ReadAll(r.Body)
+				_ = json.Unmarshal(raw, &got.body)
+				tc.handler(w, r)
+			}))
+			defer server.Close()
+			items, err := New().Ask(t.Context(), Service{BaseURL: server.URL + "/base/", Token: "t0ken!", Timeout: tc.timeout}, "fleet", map[string]any{"k": "v"})
+			if code := rutter.CodeOf(err); code != tc.code {
+				t.Fatalf("code %q, want %q: %v", code, tc.code, err)
+			}
+			if err != nil && strings.Contains(err.Error(), "t0ken!") {
+				t.Errorf("the error shows the token: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, items); diff != "" {
+				t.Error(diff)
+			}
+			want := map[string]any{"applicationSetName": "fleet", "input": map[string]any{"parameters": map[string]any{"k": "v"}}}
+			if diff := cmp.Diff(want, got.body); diff != "" || got.auth != "Bearer t0ken!" || got.path != "POST /base/api/v1/getparams.execute" {
+				t.Errorf("asked %s as %q: %s", got.path, got.auth, diff)
 			}
 		})
 	}
 }
 
-// TestRedirect proves that the token stays where it belongs, even on one host.
-func TestRedirect(t *testing.T) {
-	for _, code := range []int{301, 302, 303, 307, 308} {
-		asked := false
-		thief := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-			asked = true
-			_, _ = io.WriteString(w, `{"output":{"parameters":[]}}`)
-		})
-		s := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief.URL+"/here", code) })
-		_, err := New(Options{}).Ask(t.Context(), rutter.ParameterService{BaseURL: s.URL, Token: token}, "fleet", nil)
-		if asked || rutter.CodeOf(err) != rutter.CodeInvalid || !strings.Contains(err.Error(), thief.URL) {
-			t.Errorf("%d: asked %v, %v", code, asked, err)
-		}
-	}
+// cutOff promises more than it sends.
+func cutOff(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	_, _ = io.WriteString(w, `{"output":{"parameters":[]}}`)
 }
 
-func TestTime(t *testing.T) {
-	end := make(chan struct{})
-	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-		case <-end:
-		}
-	})
-	t.Cleanup(func() { close(end) })
-	began := time.Now()
-	_, err := New(Options{}).Ask(t.Context(), rutter.ParameterService{BaseURL: s.URL, Token: token, TimeoutSeconds: 1}, "fleet", nil)
-	if rutter.CodeOf(err) != rutter.CodeUnavailable || time.Since(began) > 5*time.Second {
-		t.Errorf("after %s: %v", time.Since(began), err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := New(Options{}).Ask(ctx, rutter.ParameterService{BaseURL: s.URL, Token: token}, "fleet", nil); rutter.CodeOf(err) != rutter.CodeUnavailable {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
+// TestAddress: what is no address of a service is refused, and nobody is asked.
 func TestAddress(t *testing.T) {
-	for base, ok := range map[string]bool{
-		"http://plugin.argocd.svc:8080": true, "https://plugin/": true, "http://[::1]:80/x": true,
-		"": false, "plugin:8080": false, "ftp://plugin": false, "http://me:hunter2@plugin": false, "http://plugin?x=hunter2": false, "http://plugin#hunter2": false, "http://%zzhunter2": false,
-	} {
-		_, err := address(base)
-		if (err == nil) != ok || err != nil && (rutter.CodeOf(err) != rutter.CodeInvalid || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%s: %v", base, err)
+	for _, base := range []string{"", "service:8080", "ftp://x", "http://", "://"} {
+		if _, err := New().Ask(t.Context(), Service{BaseURL: base}, "s", nil); rutter.CodeOf(err) != rutter.CodeInvalid {
+			t.Errorf("%q: %v", base, err)
 		}
 	}
-	_, err := New(Options{}).Ask(t.Context(), rutter.ParameterService{BaseURL: "http://127.0.0.1:1", Token: "a\nb"}, "fleet", nil)
-	if rutter.CodeOf(err) != rutter.CodeInvalid {
-		t.Errorf("a token of two lines: %v", err)
+	if _, err := New().Ask(t.Context(), Service{BaseURL: "http://u:hunter2@127.0.0.1:1"}, "s", nil); rutter.CodeOf(err) != rutter.CodeUnavailable || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,8 @@
 package argo
 
 import (
+	"context"
+
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
@@ -33,4 +35,19 @@ type SetOptions struct {
 	ForgesListed bool
 	// Parameters asks the services of plugin generators.
 	Parameters Parameters
+}
+
+// Parameters asks the service of a plugin generator (reference 5.8).
+type Parameters interface {
+	// Ask posts the input for the set to the service and returns the items of
+	// output.parameters. An answer is complete or an error; the token is never in it.
+	Ask(ctx context.Context, s ParameterService, set string, input map[string]any) ([]map[string]any, error)
+}
+
+// ParameterService is where such a service is and how to log in.
+type ParameterService struct {
+	BaseURL string
+	Token   string
+	// TimeoutSeconds is the longest wait for an answer; 0 is 30.
+	TimeoutSeconds int
 }

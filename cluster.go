@@ -40,6 +40,15 @@ type DeleteOptions struct {
 	Propagation string
 }
 
+// Mark says whose an object is. It changes only if it is the object with that UID
+// that carries the mark of the unit that gives it.
+type Mark struct {
+	UID string
+	// From and To are values of LabelUnit, and Tracking is the annotation of the
+	// unit that takes it.
+	From, To, Tracking string
+}
+
 // Cluster is one member. Every method takes the kind by GVK as the caller
 // wrote it. Errors: CodeNotFound (object, or kind not served), CodeForbidden,
 // CodeInvalid (refused by validation), CodeConflict, CodeUnavailable.
@@ -53,6 +62,9 @@ type Cluster interface {
 	Get(ctx context.Context, gvk GVK, namespace, name string) (*unstructured.Unstructured, error)
 	// Delete is idempotent: an object that is gone, or has another UID, is no error.
 	Delete(ctx context.Context, gvk GVK, namespace, name string, opts DeleteOptions) error
+	// Mark writes the marks of another unit on an object, and nothing else.
+	// CodeConflict when it is not the object, or not the unit's, any more.
+	Mark(ctx context.Context, gvk GVK, namespace, name string, mark Mark) error
 	// Watch makes sure that objects of the kind that carry LabelUnit are
 	// watched, and returns at once. What is seen goes to the LiveSink.
 	Watch(gvk GVK)

@@ -66,6 +66,12 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 		res.Status, res.Message = StatusPruneSkipped, "ignored (another application has taken it over)"
 		return res
 	}
+	if r.Spare != nil {
+		if why := r.Spare(s.Ref); why != "" {
+			res.Status, res.Message = StatusPruneSkipped, "ignored ("+why+")"
+			return res
+		}
+	}
 	err = r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: s.UID, Propagation: r.Propagation})
 	if err != nil {
 		return failed(res, err)

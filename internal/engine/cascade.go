@@ -21,32 +21,54 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		e.endCascade(u, err)
 		return
 	}
-	e.settleServer(u, c.Info().Server)
-	if u.sending() {
-		return // the sync that was stopped queues the unit when it has ended
-	}
-	if o, down := e.outage(c.Info().Server); down {
-		e.endCascade(u, fmt.Errorf("cluster does not answer since %s: %w", o.since.UTC().Format("2006-01-02T15:04:05Z"), o.err))
+	if ready, err := e.oversees(ctx, u, unit, c); !ready {
+		if err != nil {
+			e.endCascade(u, err)
+		}
 		return
 	}
-	if err := e.knowKinds(ctx, u, unit, c); err != nil {
+	if rival := e.awaitRival(u); rival != nil {
+		e.endCascade(u, rutter.Errorf(rutter.CodeUnavailable, "waits until it is known whether application %s, which is not rendered yet, declares objects of this one", rival.instance))
+		return
+	}
+	if err := e.passClaimed(ctx, u, c); err != nil {
 		e.endCascade(u, err)
 		e.queue.addAfter(unit.ID, retryRender(3))
 		return
 	}
+	e.deleteWave(ctx, u, c)
+}
+
+// oversees reports whether everything that the unit has on its cluster is seen,
+// and no sync of it sends any more; an error says why that cannot be. Otherwise
+// the unit is woken when it may be so.
+func (e *Engine) oversees(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster) (bool, error) {
+	e.settleServer(u, c.Info().Server)
+	if u.sending() {
+		return false, nil // the sync that was stopped queues the unit when it has ended
+	}
+	if o, down := e.outage(c.Info().Server); down {
+		return false, fmt.Errorf("cluster does not answer since %s: %w", o.since.UTC().Format("2006-01-02T15:04:05Z"), o.err)
+	}
+	if err := e.knowKinds(ctx, u, unit, c); err != nil {
+		e.queue.addAfter(unit.ID, retryRender(3))
+		return false, err
+	}
 	if !e.warmed() || !e.watchAll(u, c) {
-		return // woken by Listed
+		return false, nil // woken by Listed
 	}
 	if err := e.blind(u); err != nil {
-		e.endCascade(u, err)
-		return
+		return false, err
 	}
+	return true, nil
+}
+
+// deleteWave deletes what is highest of what is left, and ends the cascade when
+// nothing is.
+func (e *Engine) deleteWave(ctx context.Context, u *state, c rutter.Cluster) {
 	wave, refs, terminating := u.topWave()
 	if len(refs) == 0 && !terminating {
-		u.mu.Lock()
-		u.cascade.done, u.cascade.problem = true, nil
-		u.mu.Unlock()
-		e.opts.Changed(unit.ID, false)
+		e.endCascade(u, nil)
 		return
 	}
 	for _, x := range refs {
@@ -55,13 +77,17 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 			u.mu.Lock()
 			e.drop(u, x.ref) // gone, or another unit's by now
 			u.mu.Unlock()
-			e.queue.add(unit.ID)
+			e.queue.add(u.id)
+			continue
+		}
+		if e.claims.other(u, claim{c.Info().Server, x.ref}) != nil {
+			e.queue.add(u.id) // another unit has come to declare it meanwhile
 			continue
 		}
 		opts := rutter.DeleteOptions{UID: x.UID, Propagation: u.propagation()}
 		if err := c.Delete(ctx, x.gvk, x.ref.Namespace, x.ref.Name, opts); err != nil {
 			e.endCascade(u, fmt.Errorf("delete %s (wave %d): %w", x.ref, wave, err))
-			e.queue.addAfter(unit.ID, retryRender(3))
+			e.queue.addAfter(u.id, retryRender(3))
 			return
 		}
 		e.stats.Prunes.Add(1)
@@ -71,7 +97,7 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		}
 		u.mu.Unlock()
 	}
-	e.opts.Changed(unit.ID, false)
+	e.opts.Changed(u.id, false)
 }
 
 // sending reports whether a sync of the unit may still send something.
@@ -113,9 +139,8 @@ func (e *Engine) endCascade(u *state, err error) {
 		u.cascade.problem = err
 		u.cascade.done = err == nil
 	}
-	id := u.unit.ID
 	u.mu.Unlock()
-	e.opts.Changed(id, false)
+	e.opts.Changed(u.id, false)
 }
 
 // blind returns why one of the kinds to delete cannot be seen: what

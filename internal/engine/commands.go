@@ -15,10 +15,11 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	e.mu.Lock()
 	u := e.units[unit.ID]
 	if u == nil {
-		u = &state{unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
+		u = &state{id: unit.ID, unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
 			refresh: refreshKnown, heals: healLog{}, news: unit.Last == nil}
 		e.units[unit.ID] = u
 		e.byHash[u.hash] = u
+		e.unsettled[u] = unsettled{unit: unit, fresh: true}
 		e.mu.Unlock()
 		e.subscribe(unit)
 		e.queue.add(unit.ID)
@@ -32,7 +33,9 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	revived := u.cascade != nil
 	if !same || revived {
 		u.unit, u.cascade, u.news = unit, nil, true
+		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
+		e.unsettle(u)
 		u.notify()
 	}
 	u.mu.Unlock()
@@ -77,6 +80,8 @@ func (e *Engine) Remove(id rutter.UnitID) {
 	delete(e.units, id)
 	if u != nil {
 		delete(e.byHash, u.hash)
+		u.leaving.Store(true)
+		e.forgetRival(u)
 	}
 	e.mu.Unlock()
 	e.repos.Unsubscribe(id.String())
@@ -99,8 +104,9 @@ func (u *state) stop() {
 	}
 }
 
-// Delete removes the unit's objects from its cluster, highest wave first. When
-// all are gone, the unit's report says Deleted; the caller then calls Remove.
+// Delete removes the unit's objects from its cluster, highest wave first; those
+// that another unit declares become that unit's. When none is left, the unit's
+// report says Deleted; the caller then calls Remove.
 func (e *Engine) Delete(unit rutter.Unit, propagation string) {
 	if e.unit(unit.ID) == nil {
 		e.Upsert(unit)
@@ -114,7 +120,9 @@ func (e *Engine) Delete(unit rutter.Unit, propagation string) {
 		u.cascade = &cascade{propagation: propagation}
 		u.stop()
 	}
+	server, refs := u.depart()
 	u.mu.Unlock()
+	e.released(server, refs)
 	e.queue.add(unit.ID)
 }
 
@@ -157,6 +165,7 @@ func (e *Engine) Refresh(id rutter.UnitID, latest bool) {
 	}
 	u.mu.Lock()
 	u.refresh, u.news = max(u.refresh, level), u.news || latest // who asks for the latest waits for the answer
+	e.unsettle(u)
 	u.mu.Unlock()
 	e.queue.add(id)
 }
@@ -206,7 +215,7 @@ func (e *Engine) Plan(id rutter.UnitID, req rutter.SyncRequest) (rutter.Plan, bo
 	if u.desired == nil {
 		return rutter.Plan{}, false
 	}
-	return plan.Compute(u.planInput(u.desired, req)), true
+	return plan.Compute(e.planInput(u, u.desired, req)), true
 }
 
 // Settled reports whether a unit has been compared in full since it was

@@ -20,11 +20,11 @@ type verdictOn struct {
 // decide follows reference 2.12, in order. u.mu is held. A sync that was tried
 // for the same declaration and manifests is not tried again unless the unit
 // heals itself.
-func decide(u *state, down bool, now time.Time) verdictOn {
+func (e *Engine) decide(u *state, down bool) verdictOn {
 	switch {
 	case u.op != nil:
-		return u.decideRunning(down, now)
-	case u.cascade != nil || u.desired == nil || down:
+		return e.decideRunning(u, down)
+	case u.leaving.Load() || u.desired == nil || down:
 		return verdictOn{}
 	case u.request != nil && u.problem == nil:
 		req := *u.request
@@ -33,7 +33,8 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 	case u.problem != nil || !u.unit.Policy.Automated:
 		return verdictOn{}
 	}
-	differ, prune := u.differing()
+	differ, prune, waits := e.differing(u)
+	u.postponed = u.postponed || waits
 	if len(differ)+len(prune) == 0 {
 		if u.anyUnknown() {
 			return verdictOn{} // not all is known: this is no answer yet
@@ -47,7 +48,11 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 		return verdictOn{}
 	}
 	if u.tried() {
-		return u.heal(auto, differ, prune, now)
+		if u.postponed && auto.Prune && len(prune) > 0 {
+			u.postponed, auto.Resources = false, prune
+			return verdictOn{request: &auto}
+		}
+		return u.heal(auto, differ, prune, e.now())
 	}
 	return verdictOn{request: &auto}
 }
@@ -55,18 +60,18 @@ func decide(u *state, down bool, now time.Time) verdictOn {
 // minRetry keeps a wait that is all but over from becoming a busy loop.
 const minRetry = 50 * time.Millisecond
 
-func (u *state) decideRunning(down bool, now time.Time) verdictOn {
+func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 	if u.op.retryAt.IsZero() {
 		return verdictOn{running: true}
 	}
-	if d := u.op.retryAt.Sub(now); d > 0 && !u.op.superseded && u.request == nil {
+	if d := u.op.retryAt.Sub(e.now()); d > 0 && !u.op.superseded && u.request == nil {
 		return verdictOn{wait: max(d, minRetry)}
 	}
 	// A newer state, a request of a person, or the time has come: try again.
 	req := u.op.report.Request
 	if u.op.superseded && req.Automated && u.request == nil {
 		u.op = nil
-		return decide(u, down, now) // by the policy of now
+		return e.decide(u, down) // by the policy of now
 	}
 	retries, started := u.op.report.RetryCount+1, u.op.report.StartedAt
 	if u.op.superseded {
@@ -117,8 +122,9 @@ func (u *state) heal(req rutter.SyncRequest, differ, prune []rutter.Ref, now tim
 	return verdictOn{request: &req, wait: soonest}
 }
 
-// differing lists what is not as declared, and what could be pruned; u.mu is held.
-func (u *state) differing() (differ, prune []rutter.Ref) {
+// differing lists what is not as declared, and what could be pruned; waits says
+// that there is more of that, later. u.mu is held.
+func (e *Engine) differing(u *state) (differ, prune []rutter.Ref, waits bool) {
 	for i := range u.desired.objects {
 		o := &u.desired.objects[i]
 		if o.Meta.IsHook || o.Meta.Skip || o.Refused != "" {
@@ -128,12 +134,13 @@ func (u *state) differing() (differ, prune []rutter.Ref) {
 			differ = append(differ, o.Ref)
 		}
 	}
-	for _, x := range u.extras(u.desired) {
-		if x.Protected == "" && !x.Verdict.Deleting && !x.Meta.NoPrune {
+	for _, x := range e.extras(u, u.desired) {
+		waits = waits || x.Waits != ""
+		if x.Protected == "" && x.Waits == "" && !x.Verdict.Deleting && !x.Meta.NoPrune {
 			prune = append(prune, x.Ref)
 		}
 	}
-	return differ, prune
+	return differ, prune, waits
 }
 
 // differs reports whether the object is not as declared: missing, edited, or
@@ -149,16 +156,22 @@ func (x *entry) differs(hash string) bool {
 	}
 }
 
-// extras are live objects of ours that d does not declare; u.mu is held.
-func (u *state) extras(d *desired) []plan.Extra {
+// extras are live objects of ours that d does not declare; u.mu is held. What
+// another unit declares is left to that one, and what one may be about to
+// declare is left alone until that is known.
+func (e *Engine) extras(u *state, d *desired) []plan.Extra {
 	var extras []plan.Extra
 	for ref, x := range u.live {
 		if _, declared := d.index[ref]; declared || !x.Exists || x.meta.IsHook || d.unsure(ref) {
 			continue
 		}
-		extras = append(extras, plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta,
-			Protected: protected(ref, x.Verdict, u.unit)})
+		extra := plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta, Protected: protected(ref, x.Verdict, u.unit)}
+		if other := e.claims.other(u, claim{u.server, ref}); other != nil && extra.Protected == "" {
+			extra.Protected = "it is declared by application " + other.instance
+		}
+		extras = append(extras, extra)
 	}
+	e.awaitRivals(u, extras)
 	slices.SortFunc(extras, func(a, b plan.Extra) int { return a.Ref.Compare(b.Ref) })
 	return extras
 }
@@ -183,9 +196,9 @@ func (d *desired) refusals() string {
 }
 
 // planInput freezes what a plan is computed from; u.mu is held.
-func (u *state) planInput(d *desired, req rutter.SyncRequest) plan.Input {
+func (e *Engine) planInput(u *state, d *desired, req rutter.SyncRequest) plan.Input {
 	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy, Request: req,
-		Complete: u.problem == nil, Extras: u.extras(d)}
+		Complete: u.problem == nil, Extras: e.extras(u, d)}
 	for i := range d.objects {
 		in.Desired = append(in.Desired, d.objects[i].Desired)
 		if x := u.live[d.objects[i].Ref]; x != nil {

@@ -49,7 +49,11 @@ type Engine struct {
 	units  map[rutter.UnitID]*state
 	byHash map[string]*state
 	strays map[string]map[strayKey]entry
-	claims map[claim][]*state
+	claims *claims
+	// unsettled are the units that are about to be rendered, and waiters those
+	// that wait to know what they declare.
+	unsettled map[*state]unsettled
+	waiters   map[rutter.UnitID]bool
 
 	reachMu     sync.Mutex
 	unreachable map[string]outage // server → cause
@@ -78,6 +82,7 @@ type Stats struct {
 	RenderHit atomic.Int64 // renders answered by the store
 	Applies   atomic.Int64 // objects sent
 	Prunes    atomic.Int64 // objects removed
+	Passed    atomic.Int64 // objects that became another unit's
 	Heals     atomic.Int64 // objects put back
 	DryRuns   atomic.Int64 // server-side comparisons
 	Syncs     atomic.Int64 // operations
@@ -90,7 +95,8 @@ func New(opts Options) *Engine {
 	}
 	e := &Engine{
 		opts: opts, queue: newQueue[rutter.UnitID](),
-		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: map[claim][]*state{},
+		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: newClaims(),
+		unsettled: map[*state]unsettled{}, waiters: map[rutter.UnitID]bool{},
 		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
 		warm: make(chan struct{}),
 	}
@@ -145,7 +151,7 @@ func (e *Engine) warmUp(ctx context.Context) {
 	}
 	close(e.warm)
 	for _, u := range e.all() {
-		e.queue.add(u.id())
+		e.queue.add(u.id)
 	}
 }
 

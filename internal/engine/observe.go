@@ -25,8 +25,8 @@ func (e *Engine) Observed(ev rutter.LiveEvent) {
 	hash := ev.Object.GetLabels()[rutter.LabelUnit]
 	e.mu.RLock()
 	owner := e.byHash[hash]
-	claimants := e.claims[claim{ev.Server, rutter.RefOf(ev.Object)}]
 	e.mu.RUnlock()
+	claimants := e.claims.of(claim{ev.Server, rutter.RefOf(ev.Object)})
 	owned := false
 	if owner != nil {
 		owned = e.deliver(owner, ev)
@@ -159,7 +159,7 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 		return false, false
 	}
 	u.notify()
-	return x.State != rutter.Synced && u.desired != nil || u.cascade != nil, !same
+	return x.State != rutter.Synced && u.desired != nil || u.leaving.Load(), !same
 }
 
 // takenOver reports whether an object that the unit no longer declares carries
@@ -309,14 +309,7 @@ func (e *Engine) drop(u *state, ref rutter.Ref) {
 			return
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	k := claim{u.server, ref}
-	if left := slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u }); len(left) > 0 {
-		e.claims[k] = left
-	} else {
-		delete(e.claims, k)
-	}
+	e.claims.withdraw(u, claim{u.server, ref}, false)
 }
 
 // dropStrays forgets marked objects of unknown units that a listing did not show.
@@ -347,14 +340,8 @@ func (e *Engine) Reachable(server string, err error) {
 	}
 	e.reachMu.Unlock()
 	for _, u := range e.at(server) {
-		e.queue.add(u.id())
+		e.queue.add(u.id)
 	}
-}
-
-func (u *state) id() rutter.UnitID {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.unit.ID
 }
 
 func (e *Engine) outage(server string) (outage, bool) {

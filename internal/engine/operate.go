@@ -55,7 +55,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		return namespace, err
 	}
 	u.mu.Lock()
-	p := plan.Compute(u.planInput(d, req))
+	p := plan.Compute(e.planInput(u, d, req))
 	if req.SelfHeal {
 		for _, ref := range req.Resources {
 			u.heals.note(ref, e.now())
@@ -77,7 +77,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	}
 	out := apply.Run(ctx, apply.Task{
 		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
-		Force: req.Force, DryRun: req.DryRun, Mark: u.hash,
+		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ref rutter.Ref) string { return e.spare(u, ref) },
 		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
 		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
 		Progress: func(m string) {
@@ -150,8 +150,8 @@ func (e *Engine) shared(u *state, server string, unit rutter.Unit, d *desired) e
 		return nil
 	}
 	for i := range d.objects {
-		if other := e.otherClaim(u, server, d.objects[i].Ref); other != "" {
-			return rutter.Errorf(rutter.CodeConflict, "%s/%s is part of applications %s and %s", d.objects[i].Ref.Kind, d.objects[i].Ref.Name, unit.Instance, other)
+		if other := e.claims.other(u, claim{server, d.objects[i].Ref}); other != nil {
+			return rutter.Errorf(rutter.CodeConflict, "%s/%s is part of applications %s and %s", d.objects[i].Ref.Kind, d.objects[i].Ref.Name, unit.Instance, other.instance)
 		}
 	}
 	return nil

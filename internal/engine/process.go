@@ -16,12 +16,16 @@ import (
 // and never waits for anything but the ports it asks.
 func (e *Engine) process(ctx context.Context, u *state) {
 	u.mu.Lock()
-	unit, level, rebuild, deleting := u.unit, u.refresh, u.rebuild, u.cascade != nil
+	unit, level, rebuild, deleting, handing := u.unit, u.refresh, u.rebuild, u.cascade != nil, u.handing != nil
 	u.refresh, u.rebuild = refreshNone, false
 	u.mu.Unlock()
 
 	if deleting {
 		e.processCascade(ctx, u, unit)
+		return
+	}
+	if handing {
+		e.processHandOver(ctx, u, unit)
 		return
 	}
 	if unit.Problem != nil {
@@ -50,9 +54,9 @@ func (e *Engine) fail(u *state, err error) {
 	u.mu.Lock()
 	u.problem = err
 	u.compared = e.now()
-	id := u.unit.ID
+	e.settled(u)
 	u.mu.Unlock()
-	e.opts.Changed(id, false)
+	e.opts.Changed(u.id, false)
 }
 
 // settleServer binds the live entries to the unit's cluster, and reports whether
@@ -77,8 +81,7 @@ func (e *Engine) leave(u *state) {
 	e.unclaim(u, u.desired)
 	e.mu.Lock()
 	for ref, x := range u.live {
-		k := claim{u.server, ref}
-		e.claims[k] = slices.DeleteFunc(slices.Clone(e.claims[k]), func(o *state) bool { return o == u })
+		e.claims.withdraw(u, claim{u.server, ref}, false)
 		if !x.Exists {
 			continue
 		}
@@ -99,6 +102,9 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 	needed := level > refreshNone || rebuild || u.desired == nil || u.problem != nil
 	u.mu.Unlock()
 	if !needed {
+		u.mu.Lock()
+		e.settled(u)
+		u.mu.Unlock()
 		return
 	}
 	d, err := e.render(ctx, u, unit, c, level == refreshLatest, rebuild)
@@ -115,6 +121,7 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 		}
 		u.problem = err
 		u.retries++
+		e.settled(u)
 		e.queue.addAfter(unit.ID, retryRender(u.retries))
 		return
 	}
@@ -122,9 +129,10 @@ func (e *Engine) renew(ctx context.Context, u *state, unit rutter.Unit, c rutter
 	u.problem, u.retries = nil, 0
 	if u.desired != nil && u.desired.key == d.key && !rebuild {
 		u.desired = d
-		return
+	} else {
+		e.adoptDesired(u, d)
 	}
-	e.adoptDesired(u, d)
+	e.settled(u)
 }
 
 // adoptDesired makes d what Git declares; u.mu is held. Verdicts of objects
@@ -336,7 +344,7 @@ func (e *Engine) isDown(server string) bool {
 func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 	u.mu.Lock()
 	id := u.unit.ID
-	v := decide(u, e.isDown(u.server), e.now())
+	v := e.decide(u, e.isDown(u.server))
 	if v.wait > 0 {
 		e.queue.addAfter(id, v.wait)
 	}

@@ -139,10 +139,11 @@ func TestDecide(t *testing.T) {
 			u.attempted = "k"
 			u.last = &rutter.OperationReport{Phase: rutter.OperationFailed}
 		}, reason: "a failed sync waits for the next change"},
-		"deleting": {change: func(u *state) { u.cascade = &cascade{} }, reason: "a unit that is going is not synced"},
+		"deleting": {change: func(u *state) { u.leaving.Store(true) }, reason: "a unit that is going is not synced"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := decide(build(tc.change), tc.down, now)
+			e := New(Options{Now: func() time.Time { return now }})
+			got := e.decide(build(tc.change), tc.down)
 			if (got.request != nil) != tc.starts || got.request != nil && got.request.SelfHeal != tc.heal {
 				t.Errorf("%s: got %+v", tc.reason, got.request)
 			}

@@ -25,6 +25,9 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: u.cascade.problem.Error()})
 		}
 	}
+	if u.handing != nil && u.handing.problem != nil {
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: u.handing.problem.Error()})
+	}
 	if u.desired != nil {
 		e.reportDesired(u, &r)
 	}
@@ -97,7 +100,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		r.Resources = append(r.Resources, res)
 		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: u.live[o.Ref] != nil && u.live[o.Ref].Exists})
 	}
-	for _, x := range u.extras(d) {
+	for _, x := range e.extras(u, d) {
 		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,
 			Wave: x.Meta.Wave, RequiresPruning: true, Reason: "not declared"}
 		if x.Protected != "" {
@@ -149,7 +152,7 @@ func worseSync(a, b rutter.SyncState) rutter.SyncState {
 func (e *Engine) Reports() []rutter.Report {
 	var out []rutter.Report
 	for _, u := range e.all() {
-		if r, ok := e.Report(u.id()); ok {
+		if r, ok := e.Report(u.id); ok {
 			out = append(out, r)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -25,13 +26,18 @@ const (
 type state struct {
 	mu   sync.Mutex
 	unit rutter.Unit
-	// hash and instance never change: the value of the marker label, the name in tracking ids.
+	// These never change: its name, the value of the marker label, the name in tracking ids.
+	id       rutter.UnitID
 	hash     string
 	instance string
+	// leaving is true while the unit is being deleted or handed over: it has no
+	// say any more in what becomes of its objects.
+	leaving atomic.Bool
 
 	refresh refresh
 	request *rutter.SyncRequest // a manual sync that waits
 	cascade *cascade            // set while the unit is being deleted
+	handing *handing            // set while another unit takes its objects
 	// rebuild makes the next render build its objects anew even when the manifests
 	// are the same, because what surrounds them changed: policy, kinds, cluster.
 	rebuild bool
@@ -49,6 +55,9 @@ type state struct {
 	last      *rutter.OperationReport
 	attempted string // desired.key of the last automated attempt
 	heals     healLog
+	// postponed says that something is to be pruned once it is known that no
+	// other unit declares it.
+	postponed bool
 
 	compared time.Time
 	renders  int64

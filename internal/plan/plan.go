@@ -27,6 +27,8 @@ type Extra struct {
 	Meta    Meta
 	// Protected, when set, says why it is never pruned (a kind, a foreign mark).
 	Protected string
+	// Waits, when set, says why it is not pruned yet.
+	Waits string
 }
 
 // Input is everything the decision depends on.
@@ -172,6 +174,8 @@ func (b *builder) keep(x Extra) string {
 		return "ignored (the render is not complete)"
 	case x.Protected != "":
 		return "ignored (" + x.Protected + ")"
+	case x.Waits != "":
+		return "ignored for now (" + x.Waits + ")"
 	case x.Verdict.UID == "":
 		return "ignored (identity not known)"
 	case !b.in.Request.Prune:
@@ -198,7 +202,7 @@ func (b *builder) extraMeta(ref rutter.Ref) Meta {
 // wipesOut is the rule of reference 2.12.4: an automated sync that would leave
 // nothing is not done unless allowEmpty says so.
 func wipesOut(in Input) bool {
-	if !in.Request.Prune || in.Policy.AllowEmpty || len(in.Extras) == 0 {
+	if !in.Request.Prune || in.Policy.AllowEmpty || !slices.ContainsFunc(in.Extras, func(x Extra) bool { return x.Protected == "" }) {
 		return false
 	}
 	return !slices.ContainsFunc(in.Desired, func(d Desired) bool { return !d.Meta.IsHook && !d.Meta.Skip })

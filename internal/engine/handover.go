@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/inventory"
+)
+
+// handing is a hand-over in progress: another unit takes what this one has.
+type handing struct {
+	to      rutter.UnitID
+	done    bool
+	problem error
+}
+
+// HandOver gives everything that one unit has to another one, which declares the
+// same: the marks on the objects change, and nothing else. What the other one
+// does not declare is its own to prune then. The unit that gives does nothing
+// else from now on; it is woken until done is true, when it has nothing left and
+// may be removed. Until then the call is repeated; Changed says when it is worth
+// it, and an error what keeps it from going on.
+//
+// It can be cut off at any point, and begun again in either direction.
+func (e *Engine) HandOver(from, to rutter.UnitID) (done bool, err error) {
+	u := e.unit(from)
+	if u == nil {
+		return false, nil // it is not acted on: a person has set it aside
+	}
+	e.Retain(to)
+	u.mu.Lock()
+	if u.handing != nil && u.handing.to == to {
+		defer u.mu.Unlock()
+		return u.handing.done, u.handing.problem
+	}
+	u.handing = &handing{to: to}
+	u.stop()
+	server, refs := u.depart()
+	u.mu.Unlock()
+	e.released(server, refs)
+	e.queue.add(from)
+	return false, nil
+}
+
+// Retain ends a hand-over: the unit keeps what it still has.
+func (e *Engine) Retain(id rutter.UnitID) {
+	u := e.unit(id)
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.handing == nil {
+		return
+	}
+	u.handing = nil
+	u.leaving.Store(u.cascade != nil)
+	u.refresh, u.news = max(u.refresh, refreshKnown), true
+	e.unsettle(u)
+	e.queue.add(id)
+}
+
+// depart takes the unit's say away, and returns what others may now look at
+// anew; u.mu is held.
+func (u *state) depart() (server string, refs []rutter.Ref) {
+	u.leaving.Store(true)
+	return u.server, slices.Collect(maps.Keys(u.live))
+}
+
+// processHandOver takes a step of handing everything over.
+func (e *Engine) processHandOver(ctx context.Context, u *state, unit rutter.Unit) {
+	u.mu.Lock()
+	to := u.handing.to
+	u.mu.Unlock()
+	done, err := e.handOver(ctx, u, unit, to)
+	if ctx.Err() != nil {
+		return
+	}
+	u.mu.Lock()
+	h := u.handing
+	moved := h != nil && h.to == to && (h.done != done || (h.problem == nil) != (err == nil) || err != nil && h.problem.Error() != err.Error())
+	if h != nil && h.to == to {
+		h.done, h.problem = done, err
+	}
+	u.mu.Unlock()
+	if err != nil {
+		e.queue.addAfter(u.id, rivalRetry)
+	}
+	if moved {
+		e.opts.Changed(u.id, false)
+	}
+}
+
+func (e *Engine) handOver(ctx context.Context, u *state, unit rutter.Unit, to rutter.UnitID) (done bool, err error) {
+	c, err := e.opts.Clusters.Lookup(unit.Target)
+	if rutter.CodeOf(err) == rutter.CodeNotFound {
+		return true, nil // the cluster is no longer a member: there is nothing to hand over
+	}
+	if err != nil {
+		return false, err //nolint:wrapcheck // names the cluster
+	}
+	if ready, err := e.oversees(ctx, u, unit, c); !ready {
+		return false, err
+	}
+	taker, err := e.taker(u, to, c.Info().Server)
+	if taker == nil {
+		return false, err
+	}
+	for _, x := range u.marked() {
+		if err := e.pass(ctx, u, c, x, taker); err != nil {
+			return false, err
+		}
+	}
+	return len(u.marked()) == 0, nil
+}
+
+// taker is the unit that takes over, once it is known what it declares; until
+// then u waits for it, and an error says why it is not known.
+func (e *Engine) taker(u *state, to rutter.UnitID, server string) (*state, error) {
+	t := e.unit(to)
+	if t == nil {
+		e.queue.addAfter(u.id, retryRender(0))
+		return nil, nil
+	}
+	t.mu.Lock()
+	rendered, problem, at := t.desired != nil, t.problem, t.server
+	t.mu.Unlock()
+	switch {
+	case !rendered && problem != nil:
+		return nil, rutter.Errorf(rutter.CodeOf(problem), "application %s, which is to take over, cannot be compared: %w", t.instance, problem)
+	case !rendered:
+		e.mu.Lock()
+		e.waiters[u.id] = true
+		e.mu.Unlock()
+		e.queue.addAfter(u.id, rivalRetry)
+		return nil, nil
+	case at != server:
+		return nil, rutter.Errorf(rutter.CodeConflict, "application %s, which is to take over, is at another cluster", t.instance)
+	}
+	return t, nil
+}
+
+// marked are the live objects that carry the unit's marks and are to stay.
+func (u *state) marked() []victim {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []victim
+	for ref, x := range u.live {
+		if x.Exists && !x.Deleting && inventory.Matches(x.Tracking, u.instance, ref) {
+			all = append(all, victim{ref: ref, gvk: x.gvk, UID: x.UID, wave: x.meta.Wave})
+		}
+	}
+	slices.SortFunc(all, func(a, b victim) int { return a.ref.Compare(b.ref) })
+	return all
+}
+
+// passClaimed gives every object that another unit declares to that unit.
+func (e *Engine) passClaimed(ctx context.Context, u *state, c rutter.Cluster) error {
+	var errs []error
+	for _, x := range u.marked() {
+		if to := e.claims.other(u, claim{c.Info().Server, x.ref}); to != nil {
+			errs = append(errs, e.pass(ctx, u, c, x, to))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// pass writes the marks of another unit on an object, which is then that unit's.
+// The object is the same one; whether its content is what that unit declares is
+// compared as ever.
+func (e *Engine) pass(ctx context.Context, u *state, c rutter.Cluster, x victim, to *state) error {
+	to.mu.Lock()
+	namespace := to.unit.Target.Namespace
+	to.mu.Unlock()
+	err := c.Mark(ctx, x.gvk, x.ref.Namespace, x.ref.Name, rutter.Mark{
+		UID: x.UID, From: u.hash, To: to.hash, Tracking: inventory.TrackingID(to.instance, x.ref, namespace),
+	})
+	if code := rutter.CodeOf(err); err != nil && code != rutter.CodeNotFound && code != rutter.CodeConflict {
+		return rutter.Errorf(code, "hand %s over to application %s: %w", x.ref, to.instance, err)
+	}
+	if err == nil {
+		e.stats.Passed.Add(1)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	e.drop(u, x.ref) // it is that unit's, gone, or another object by that name
+	return nil
+}

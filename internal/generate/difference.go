@@ -18,7 +18,7 @@ type ignoreRule struct {
 	// name limits the rule to one Application; empty means all.
 	name     string
 	pointers [][]string
-	jq       []jqRule
+	fields   []fieldRule
 	// err says that the rule cannot be read: writing over what it protects would
 	// be worse than not writing at all.
 	err error
@@ -38,12 +38,12 @@ func newIgnoreRules(set *v1alpha1.ApplicationSet) []ignoreRule {
 			rule.pointers = append(rule.pointers, strings.Split(p[1:], "/"))
 		}
 		for j, text := range item.JQPathExpressions {
-			jq, err := newJQRule(fmt.Sprintf("spec.ignoreApplicationDifferences[%d].jqPathExpressions[%d]", i, j), text)
+			field, err := newFieldRule(fmt.Sprintf("spec.ignoreApplicationDifferences[%d].jqPathExpressions[%d]", i, j), text)
 			if err != nil {
 				rule.err = err
 				continue
 			}
-			rule.jq = append(rule.jq, jq)
+			rule.fields = append(rule.fields, field)
 		}
 		rules = append(rules, rule)
 	}
@@ -82,8 +82,8 @@ func (rc *reconciliation) keepIgnored(merged, live *v1alpha1.Application) (*v1al
 		for _, path := range rule.pointers {
 			copyField(to, from, path)
 		}
-		for _, jq := range rule.jq {
-			if err := jq.keep(to, from); err != nil {
+		for _, field := range rule.fields {
+			if err := field.keep(to, from); err != nil {
 				return nil, false, err
 			}
 		}

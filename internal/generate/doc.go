@@ -15,6 +15,6 @@
 // once, and render.go, patch.go and the two engines (fasttemplate.go,
 // gotemplate.go with rewrite.go) make an Application of each set of parameters.
 // generate.go puts it together. reconcile.go decides about what is wanted
-// (difference.go, jq.go, hold.go, members.go) and removals.go about what is not
+// (difference.go, fieldrule.go, hold.go, members.go) and removals.go about what is not
 // (budget.go, handover.go); ownership.go is about whose an Application is.
 package generate

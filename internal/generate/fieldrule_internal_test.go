@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzJQ: whatever rule a user writes ends soon, and never in a panic.
-func FuzzJQ(f *testing.F) {
+// FuzzFieldRule: whatever rule a user writes ends soon, and never in a panic.
+func FuzzFieldRule(f *testing.F) {
 	for _, s := range []string{
 		".spec.source.helm.parameters[] | select(.name == \"tag\") | .value", "..", "recurse(.)", ".a[1:2]?", "[.[].a]|first", "path(.)",
 		"if .a then .b elif .c then .d else . end", "limit(3; .)", "\"\\(.a)\"", ".a[\"b\"]", ".[] // .c", "@base64", "{a: .b}", "try .a", "-(.a)",
@@ -15,7 +15,7 @@ func FuzzJQ(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		rule, err := newJQRule("rule", text)
+		rule, err := newFieldRule("rule", text)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "rule: ") {
 				t.Errorf("%q: the place is not named: %v", text, err)

@@ -1,4 +1,4 @@
-package generate
+package jq
 
 import (
 	"slices"
@@ -8,46 +8,46 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// maxJQText and maxJQArrays bound an expression: what it makes grows with
+// maxText and maxArrays bound an expression: what it makes grows with
 // their power, and a comparison of two large values is one step.
 const (
-	maxJQText   = 1000
-	maxJQArrays = 2
+	maxText   = 1000
+	maxArrays = 2
 )
 
-// jqFuncs are the functions that choose fields. Those that make values, loop
+// functions are the functions that choose fields. Those that make values, loop
 // or look at the machine have no part in naming a field.
-var jqFuncs = []string{
-	"all", "any", "arrays", "ascii_downcase", "ascii_upcase", "booleans", "contains", "empty", "endswith", "first", "has", "in", "inside",
-	"iterables", "keys", "last", "length", "ltrimstr", "not", "nulls", "numbers", "objects", "paths", "recurse", "rtrimstr", "scalars", "select",
-	"startswith", "strings", "test", "tostring", "type", "values",
+var functions = []string{
+	"all", "any", "arrays", "ascii_downcase", "ascii_upcase", "booleans", "contains", "empty", "endswith", "first", "fromjson", "getpath", "has",
+	"in", "index", "inside", "iterables", "keys", "last", "length", "ltrimstr", "max", "min", "not", "nulls", "numbers", "objects", "paths",
+	"recurse", "rtrimstr", "scalars", "select", "split", "startswith", "strings", "test", "to_entries", "tonumber", "tostring", "type", "values",
 }
 
-// jqOperators are those that choose.
-var jqOperators = []gojq.Operator{
+// operators are those that choose.
+var operators = []gojq.Operator{
 	0, gojq.OpPipe, gojq.OpComma, gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe, gojq.OpAnd, gojq.OpOr, gojq.OpAlt,
 }
 
-// jqCheck looks through an expression for what could take without end: the
+// check looks through an expression for what could take without end: the
 // library's steps are counted, but not what one of them allocates.
-type jqCheck struct{ arrays int }
+type check struct{ arrays int }
 
-func refuseJQ(what string) error {
+func refuse(what string) error {
 	return rutter.Errorf(rutter.CodeInvalid, "%s is not acted on where fields are named; use paths, select and comparisons", what)
 }
 
-func (c *jqCheck) query(q *gojq.Query) error {
+func (c *check) query(q *gojq.Query) error {
 	switch {
 	case q == nil:
 		return nil
 	case len(q.FuncDefs) > 0:
-		return refuseJQ("def")
+		return refuse("def")
 	case len(q.Imports) > 0 || q.Meta != nil:
-		return refuseJQ("import")
+		return refuse("import")
 	case len(q.Patterns) > 0:
-		return refuseJQ("a variable")
-	case !slices.Contains(jqOperators, q.Op):
-		return refuseJQ("the operator " + q.Op.String())
+		return refuse("a variable")
+	case !slices.Contains(operators, q.Op):
+		return refuse("the operator " + q.Op.String())
 	}
 	if err := c.term(q.Term); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (c *jqCheck) query(q *gojq.Query) error {
 	return c.queries(q.Left, q.Right)
 }
 
-func (c *jqCheck) queries(queries ...*gojq.Query) error {
+func (c *check) queries(queries ...*gojq.Query) error {
 	for _, q := range queries {
 		if err := c.query(q); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (c *jqCheck) queries(queries ...*gojq.Query) error {
 	return nil
 }
 
-func (c *jqCheck) term(t *gojq.Term) error {
+func (c *check) term(t *gojq.Term) error {
 	if t == nil {
 		return nil
 	}
@@ -85,13 +85,13 @@ func (c *jqCheck) term(t *gojq.Term) error {
 	case gojq.TermTypeUnary:
 		return c.term(t.Unary.Term)
 	case gojq.TermTypeFunc:
-		if !slices.Contains(jqFuncs, t.Func.Name) {
-			return refuseJQ(t.Func.Name)
+		if !slices.Contains(functions, t.Func.Name) {
+			return refuse(t.Func.Name)
 		}
 		return c.queries(t.Func.Args...)
 	case gojq.TermTypeArray:
-		if c.arrays++; c.arrays > maxJQArrays {
-			return refuseJQ("so many arrays")
+		if c.arrays++; c.arrays > maxArrays {
+			return refuse("so many arrays")
 		}
 		return c.query(t.Array.Query)
 	case gojq.TermTypeIf:
@@ -102,11 +102,11 @@ func (c *jqCheck) term(t *gojq.Term) error {
 		}
 		return c.queries(t.If.Cond, t.If.Then, t.If.Else)
 	default:
-		return refuseJQ(t.String())
+		return refuse(t.String())
 	}
 }
 
-func (c *jqCheck) index(i *gojq.Index) error {
+func (c *check) index(i *gojq.Index) error {
 	if i == nil {
 		return nil
 	}
@@ -116,9 +116,9 @@ func (c *jqCheck) index(i *gojq.Index) error {
 	return c.queries(i.Start, i.End)
 }
 
-func (c *jqCheck) text(s *gojq.String) error {
+func (c *check) text(s *gojq.String) error {
 	if s != nil && len(s.Queries) > 0 {
-		return refuseJQ("a text with an expression in it")
+		return refuse("a text with an expression in it")
 	}
 	return nil
 }

@@ -20,6 +20,8 @@ const (
 	CondRepeated       = "RepeatedResourceWarning"
 	CondExcluded       = "ExcludedResourceWarning"
 	CondUnsupported    = "UnsupportedFieldWarning"
+	// CondHeld says that a person paused the automated sync.
+	CondHeld = "HeldWarning"
 	// CondRender is what a render wants said: a random field, a base that is not pinned.
 	CondRender = "RenderWarning"
 )

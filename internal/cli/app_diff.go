@@ -18,7 +18,7 @@ func (r *root) appDiff() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			report, err := r.deps.Diff(c.Context(), DiffOptions{REST: rc, Namespace: r.namespace, App: types{r.namespace, args[0]}})
+			report, err := r.deps.Diff(c.Context(), DiffOptions{REST: rc, Namespace: r.namespace, App: AppName{r.namespace, args[0]}})
 			if err != nil {
 				return err
 			}

@@ -120,7 +120,7 @@ type RenderOptions struct {
 type DiffOptions struct {
 	REST      *rest.Config
 	Namespace string
-	App       types
+	App       AppName
 }
 
 type (
@@ -154,7 +154,7 @@ type ExportOptions struct {
 	Namespace string
 }
 
-// types is an Application's namespace and name.
-type types struct{ Namespace, Name string }
+// AppName is an Application's namespace and name.
+type AppName struct{ Namespace, Name string }
 
 var _ generate.Facts = (*offlineFacts)(nil)

@@ -110,6 +110,27 @@ func (h *Held) Reason() string {
 	return fmt.Sprintf("%s; annotate it with %s: %q to delete exactly these", why, AnnotationApprove, h.Digest)
 }
 
+// approval is how a held plan is approved from the command line.
+var approval = regexp.MustCompile(`rutter approve appset/\S+ ([0-9a-f]{16})\b`)
+
+// Approval is the command that approves the plan of a set.
+func (h *Held) Approval(set *v1alpha1.ApplicationSet) string {
+	return fmt.Sprintf("rutter approve appset/%s %s -n %s", set.Name, h.Digest, set.Namespace)
+}
+
+// HeldDigest is the digest of the plan that waits in a set, by what its status
+// says of it; empty when none waits.
+func HeldDigest(set *v1alpha1.ApplicationSet) string {
+	for _, c := range set.Status.Conditions {
+		if c.Type == v1alpha1.ApplicationSetConditionDeletionsHeld && c.Status == "True" {
+			if m := approval.FindStringSubmatch(c.Message); m != nil {
+				return m[1]
+			}
+		}
+	}
+	return ""
+}
+
 // newHeld is the plan of deleting these, which are in order.
 func newHeld(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) *Held {
 	h := &Held{}

@@ -77,12 +77,13 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 		a.delete(&app, unit)
 		return reconcile.Result{}, nil
 	}
+	conditions, held := applyHold(&app, &unit, conditions, a.opts.Now())
 	a.mu.Lock()
 	a.conditions[id] = conditions
 	a.mu.Unlock()
 	a.opts.Engine.Upsert(unit)
 	a.request(id, &app)
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: held}, nil
 }
 
 // config is what translating needs to know of the control plane.

@@ -68,6 +68,8 @@ type applicationSets struct {
 	held map[types.NamespacedName]*generate.Held
 
 	memories memories
+	// listeners are the sets that asked hosting services or services of parameters.
+	listeners listeners
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
@@ -236,6 +238,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 func (s *applicationSets) forget(key types.NamespacedName) {
 	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
 	s.memories.drop(key)
+	s.listeners.drop(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.held, key)
@@ -266,6 +269,9 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 	s.remember(key, facts.repos)
 	if ctx.Err() != nil {
 		return reconcile.Result{}, context.Cause(ctx) // what was not answered says nothing
+	}
+	if o.result.Completeness == generate.Complete { // else some questions were not come to
+		s.listeners.settle(key, facts.asked, facts.plugins)
 	}
 	if err := s.decide(ctx, set, before.ticket, &o); err != nil {
 		return reconcile.Result{}, err

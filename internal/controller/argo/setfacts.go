@@ -5,6 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
@@ -16,13 +19,14 @@ import (
 type facts struct {
 	ctx       context.Context //nolint:containedctx // lives for one evaluation
 	set       *applicationSets
+	key       types.NamespacedName
 	namespace string
 	project   string
 	fresh     bool
 	repos     []rutter.Repo
 	// asked are the questions to hosting services, and plugins says that some
 	// service of parameters was asked: a webhook wakes by them.
-	asked   []rutter.ForgeQuery
+	asked   []askedForge
 	plugins bool
 	answers map[string]answer
 }
@@ -36,7 +40,7 @@ type answer struct {
 
 // facts are what the generators of a set may ask during one evaluation.
 func (s *applicationSets) facts(ctx context.Context, set *v1alpha1.ApplicationSet, fresh bool) *facts {
-	return &facts{ctx: ctx, set: s, namespace: set.Namespace, project: set.Spec.Template.Spec.Project, fresh: fresh, answers: map[string]answer{}}
+	return &facts{ctx: ctx, set: s, key: client.ObjectKeyFromObject(set), namespace: set.Namespace, project: set.Spec.Template.Spec.Project, fresh: fresh, answers: map[string]answer{}}
 }
 
 // once asks a question that has not been asked yet.

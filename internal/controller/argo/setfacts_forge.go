@@ -33,6 +33,9 @@ func questionOf(kind string, q rutter.ForgeQuery, more ...string) (string, error
 	return string(raw) + string(query), nil
 }
 
+// pullRequests is the kind of questions for them.
+const pullRequests = "pullRequests"
+
 // Repositories implements generate.ForgeFacts.
 func (f *facts) Repositories(q rutter.ForgeQuery) ([]rutter.ForgeRepo, error) {
 	return askForge(f, "repositories", q, nil, func(to rutter.Forges) ([]rutter.ForgeRepo, error) { return to.Repositories(f.ctx, q) })
@@ -40,7 +43,7 @@ func (f *facts) Repositories(q rutter.ForgeQuery) ([]rutter.ForgeRepo, error) {
 
 // PullRequests implements generate.ForgeFacts.
 func (f *facts) PullRequests(q rutter.ForgeQuery) ([]rutter.ForgePullRequest, error) {
-	return askForge(f, "pullRequests", q, nil, func(to rutter.Forges) ([]rutter.ForgePullRequest, error) { return to.PullRequests(f.ctx, q) })
+	return askForge(f, pullRequests, q, nil, func(to rutter.Forges) ([]rutter.ForgePullRequest, error) { return to.PullRequests(f.ctx, q) })
 }
 
 // PathExists implements generate.ForgeFacts.
@@ -56,7 +59,9 @@ func askForge[T any](f *facts, kind string, q rutter.ForgeQuery, more []string, 
 		return none, err
 	}
 	if _, asked := f.answers[key]; !asked && more == nil {
-		f.asked = append(f.asked, q)
+		one := askedForge{query: q, pulls: kind == pullRequests}
+		f.asked = append(f.asked, one)
+		f.set.listeners.noteForge(f.key, one)
 	}
 	return once(f, key, func() (T, error) {
 		to, err := f.forges()

@@ -88,6 +88,7 @@ func (f *facts) resources(q generate.ResourceQuery) ([]map[string]any, error) {
 // PluginParameters implements generate.PluginFacts.
 func (f *facts) PluginParameters(q generate.PluginQuery) ([]map[string]any, error) {
 	f.plugins = true
+	f.set.listeners.notePlugin(f.key)
 	raw, err := json.Marshal(q)
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "encode a question: %w", err)

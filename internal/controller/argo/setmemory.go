@@ -20,10 +20,9 @@ const (
 	// nobody keeps them in a cache.
 	LabelMemory = "rutter.dev/applicationset-memory"
 	// memoryLimit keeps such a ConfigMap well below what the API server takes.
-	memoryLimit  = 800 << 10
-	memoryKey    = "answers"
-	ticketKey    = "approved"
-	memoryPrefix = "rutter-applicationset-"
+	memoryLimit = 800 << 10
+	// heldLimit is as much of that as names what waits.
+	heldLimit = 150 << 10
 )
 
 // memory is what the evaluations of one set leave to the next: the last good
@@ -35,7 +34,9 @@ type memory struct {
 	answers generate.Memory
 	digest  string
 	ticket  string
-	stored  bool
+	// held is the digest of the removals that wait, as it was written last.
+	held   string
+	stored bool
 }
 
 // memories are those of all sets, each read once.
@@ -72,7 +73,7 @@ func (m *memories) drop(key types.NamespacedName) {
 func memoryOf(set *v1alpha1.ApplicationSet) *corev1.ConfigMap {
 	yes := true
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Namespace: set.Namespace, Name: memoryPrefix + string(set.UID), Labels: map[string]string{LabelMemory: "true"},
+		Namespace: set.Namespace, Name: generate.MemoryName(set), Labels: map[string]string{LabelMemory: "true"},
 		Annotations: map[string]string{"rutter.dev/applicationset": set.Name},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ApplicationSet",
 			Name: set.Name, UID: set.UID, Controller: &yes}},
@@ -94,8 +95,8 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 	if err != nil {
 		return memory{}, fmt.Errorf("read the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
-	one := memory{stored: true, ticket: stored.Data[ticketKey]}
-	if one.answers, err = generate.DecodeMemory(stored.BinaryData[memoryKey]); err != nil {
+	one := memory{stored: true, ticket: stored.Data[generate.MemoryTicket], held: heldIn(stored)}
+	if one.answers, err = generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers]); err != nil {
 		s.opts.Logger.Warn("the memory of an ApplicationSet cannot be read and is made anew", "set", set.Namespace+"/"+set.Name, "err", err)
 		one.answers = generate.Memory{}
 	}
@@ -107,27 +108,39 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 }
 
 // keep writes the memory of a set, if it is another than before.
-func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, answers generate.Memory, ticket string) error {
+func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, o *outcome) error {
+	answers := o.result.Memory
 	digest, err := answers.Digest()
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is about
 	}
-	next := memory{answers: answers, digest: digest, ticket: ticket, stored: true}
-	if digest == before.digest && ticket == before.ticket || !before.stored && answers.Len() == 0 && ticket == "" {
+	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, stored: true}
+	if o.decision.Held != nil {
+		next.held = o.decision.Held.Digest
+	}
+	same := digest == before.digest && next.ticket == before.ticket && next.held == before.held
+	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" {
 		return nil
 	}
-	data, left, err := answers.Encode(memoryLimit - len(ticket))
+	stored := memoryOf(set)
+	stored.Data = map[string]string{}
+	if next.ticket != "" {
+		stored.Data[generate.MemoryTicket] = next.ticket
+	}
+	stored.BinaryData = map[string][]byte{}
+	if next.held != "" {
+		if stored.BinaryData[generate.MemoryHeld], err = o.decision.Held.Encode(heldLimit); err != nil {
+			return err //nolint:wrapcheck // says what it is about
+		}
+	}
+	data, left, err := answers.Encode(memoryLimit - len(next.ticket) - len(stored.BinaryData[generate.MemoryHeld]))
 	if err != nil {
 		return err //nolint:wrapcheck // says what it is about
 	}
 	if left > 0 {
 		s.opts.Logger.Warn("the answers of some generators are too large to be remembered over a restart", "set", set.Namespace+"/"+set.Name, "generators", left)
 	}
-	stored := memoryOf(set)
-	stored.BinaryData = map[string][]byte{memoryKey: data}
-	if ticket != "" {
-		stored.Data = map[string]string{ticketKey: ticket}
-	}
+	stored.BinaryData[generate.MemoryAnswers] = data
 	err = s.client.Update(ctx, stored, setOwner)
 	if apierrors.IsNotFound(err) {
 		err = s.client.Create(ctx, stored, setOwner)
@@ -137,4 +150,13 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	}
 	s.memories.put(set, next)
 	return nil
+}
+
+// heldIn is the digest of the removals that wait, as a memory has them.
+func heldIn(stored *corev1.ConfigMap) string {
+	h, err := generate.DecodeHeld(stored.BinaryData[generate.MemoryHeld])
+	if err != nil || h == nil {
+		return ""
+	}
+	return h.Digest
 }

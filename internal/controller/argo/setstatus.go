@@ -133,7 +133,7 @@ func (s *applicationSets) heldCondition(set *v1alpha1.ApplicationSet, h *generat
 		return
 	}
 	s.condition(set, t, true, v1alpha1.ApplicationSetReasonHeldOverBudget,
-		fmt.Sprintf("%s; or: rutter approve appset/%s %s -n %s; it deletes %s", h.Reason(), set.Name, h.Digest, set.Namespace, few(h.Names, shownNames, ", ")))
+		fmt.Sprintf("%s; or: %s; it deletes %s", h.Reason(), h.Approval(set), few(h.Names, shownNames, ", ")))
 }
 
 // statusOnly refreshes what the status says of the generated Applications.

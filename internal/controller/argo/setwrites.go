@@ -50,7 +50,7 @@ func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.Applicatio
 			o.failures = append(o.failures, c.Err)
 		}
 	}
-	err := s.keep(ctx, set, before, o.result.Memory, o.decision.Ticket)
+	err := s.keep(ctx, set, before, o)
 	if err != nil {
 		o.failures = append(o.failures, err)
 	}

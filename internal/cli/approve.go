@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
+)
+
+// approveCommand lets one plan of removals through, and no other.
+func (r *root) approveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "approve appset/NAME [DIGEST]", Short: "Let removals through that the deletion budget holds back", Args: cobra.RangeArgs(1, 2),
+		Long: "Without a digest, shows what waits and how it is approved, and ends with 3 if anything does.\n" +
+			"With the digest of what waits, approves exactly that: if other Applications are to go by the time it is\n" +
+			"carried out, they wait again.",
+		Example: "  rutter approve appset/fleet\n  rutter approve appset/fleet 0123456789abcdef",
+		RunE: func(c *cobra.Command, args []string) error {
+			kind, name, ok := strings.Cut(args[0], "/")
+			if !ok {
+				kind, name = "appset", args[0]
+			}
+			if kind != "appset" && kind != "applicationset" {
+				return rutter.Errorf(rutter.CodeInvalid, "%q: plans of removals wait in ApplicationSets; write appset/NAME", args[0])
+			}
+			cl, err := r.client()
+			if err != nil {
+				return err
+			}
+			var set v1alpha1.ApplicationSet
+			if err := cl.Get(c.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, &set); err != nil {
+				return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", name, r.namespace, err)
+			}
+			if len(args) == 1 {
+				return r.showHeld(c, cl, &set)
+			}
+			return r.approve(c, cl, &set, strings.TrimSpace(args[1]))
+		},
+	}
+}
+
+// showHeld says what waits in a set.
+func (r *root) showHeld(c *cobra.Command, cl client.Client, set *v1alpha1.ApplicationSet) error {
+	digest := generate.HeldDigest(set)
+	if digest == "" {
+		fmt.Fprintf(r.out, "nothing waits for an approval in ApplicationSet %s\n", set.Name)
+		return nil
+	}
+	for _, cond := range set.Status.Conditions {
+		if cond.Type == v1alpha1.ApplicationSetConditionDeletionsHeld {
+			why, _, _ := strings.Cut(cond.Message, ";")
+			fmt.Fprintf(r.out, "%s\n", why)
+		}
+	}
+	for _, name := range heldNames(c, cl, set, digest) {
+		fmt.Fprintf(r.out, "  - %s\n", name)
+	}
+	held := generate.Held{Digest: digest}
+	fmt.Fprintf(r.out, "to delete exactly these: %s\n", held.Approval(set))
+	return exit{ExitBlocked}
+}
+
+// heldNames are the Applications whose deletion waits, as the controller wrote
+// them down; none where that cannot be read.
+func heldNames(c *cobra.Command, cl client.Client, set *v1alpha1.ApplicationSet, digest string) []string {
+	var stored corev1.ConfigMap
+	key := types.NamespacedName{Namespace: set.Namespace, Name: generate.MemoryName(set)}
+	if err := cl.Get(c.Context(), key, &stored); err != nil {
+		return nil
+	}
+	h, err := generate.DecodeHeld(stored.BinaryData[generate.MemoryHeld])
+	if err != nil || h == nil || h.Digest != digest {
+		return nil
+	}
+	names := h.Names
+	if more := h.Count - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return names
+}
+
+// approve writes the approval down, if it is of what waits.
+func (r *root) approve(c *cobra.Command, cl client.Client, set *v1alpha1.ApplicationSet, digest string) error {
+	waits := generate.HeldDigest(set)
+	switch {
+	case waits == "":
+		return rutter.Errorf(rutter.CodeNotFound, "nothing waits for an approval in ApplicationSet %s", set.Name)
+	case waits != digest:
+		fmt.Fprintf(r.err, "rutter: %s is not what waits in ApplicationSet %s; this is:\n", digest, set.Name)
+		return r.showHeld(c, cl, set)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{generate.AnnotationApprove: digest}}})
+	if err != nil {
+		return fmt.Errorf("encode the approval: %w", err)
+	}
+	if err := cl.Patch(c.Context(), set, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+		return fmt.Errorf("approve the removals of ApplicationSet %q: %w", set.Name, err)
+	}
+	fmt.Fprintf(r.out, "approved: ApplicationSet %s deletes exactly those\n", set.Name)
+	return nil
+}

@@ -95,6 +95,9 @@ type Policy struct {
 	Elsewhere map[string]string
 	// Now is when holds are judged; with the zero value they do not end.
 	Now time.Time
+	// Keeper is a second owner for Applications that outlive their set, which the
+	// garbage collector then leaves alone: their namespace. Nil gives them none.
+	Keeper *metav1.OwnerReference
 }
 
 // resolve is the policy that holds for a set.
@@ -144,7 +147,7 @@ type Decision struct {
 // share values with what was generated and with what is live; those who carry
 // them out write to neither.
 func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.Application, policy Policy) Decision {
-	rc := &reconciliation{set: set, generated: generated, policy: policy, allowed: policy.resolve(set)}
+	rc := &reconciliation{set: set, generated: generated, policy: policy, allowed: policy.resolve(set), held: map[string]bool{}}
 	rc.rules = newIgnoreRules(set)
 	rc.members = newMembers(policy.Clusters)
 	byName := make(map[string]*v1alpha1.Application, len(live))
@@ -173,6 +176,7 @@ func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.App
 		}
 	}
 	rc.removals(live)
+	rc.keepOthers()
 	slices.SortFunc(rc.decision.Changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(rc.decision.Holds, func(a, b ApplicationHold) int { return strings.Compare(a.Application, b.Application) })
 	return rc.decision
@@ -190,6 +194,8 @@ type reconciliation struct {
 	failed map[string]error
 	// owned counts the Applications of the set, and letGo those that another has now.
 	owned, letGo int
+	// held are the Applications that a person holds, by name.
+	held map[string]bool
 	// gone are those that no element generates, in order.
 	gone     []*v1alpha1.Application
 	decision Decision
@@ -211,12 +217,17 @@ func failedElements(generated Result) map[string]error {
 // want decides about an Application that the set generates.
 func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 	name := desired.Name
+	var hold *ApplicationHold
+	if live != nil && ownedBy(live, rc.set) {
+		hold = rc.holdOf(live)
+	}
 	if err := rc.possible(desired); err != nil {
 		return Change{Verb: Refuse, Name: name, Application: live, Desired: desired, Reason: "it cannot be what is generated; its last good state stays", Err: err}
 	}
 	if live == nil {
 		app := *desired
 		own(&app, rc.set)
+		rc.kept(&app)
 		return Change{Verb: Create, Name: name, Application: &app, Reason: "it does not exist"}
 	}
 	owner := metav1.GetControllerOfNoCopy(live)
@@ -231,7 +242,9 @@ func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 	case live.DeletionTimestamp != nil:
 		return Change{Verb: Keep, Name: name, Application: live, Reason: "it is being deleted and will be made again"}
 	}
-	hold := rc.holdOf(live)
+	if owner == nil {
+		hold = rc.holdOf(live)
+	}
 	if rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateUpdate {
 		return Change{Verb: Keep, Name: name, Application: live, Reason: fmt.Sprintf("the policy %s allows no updates", rc.allowed)}
 	}
@@ -245,6 +258,7 @@ func (rc *reconciliation) update(desired, live *v1alpha1.Application, adopt bool
 		return Change{Verb: Hold, Name: name, Application: live, Reason: "a rule about its differences cannot be read", Err: err}
 	}
 	merged := rc.merge(desired, live)
+	rc.kept(merged)
 	if hold != nil {
 		keepHeld(merged, live)
 	}
@@ -277,6 +291,7 @@ func (rc *reconciliation) holdOf(live *v1alpha1.Application) *ApplicationHold {
 	if hold == nil {
 		return nil
 	}
+	rc.held[live.Name] = true
 	rc.decision.Holds = append(rc.decision.Holds, *hold)
 	if left := hold.Until.Sub(rc.policy.Now); !rc.policy.Now.IsZero() && !hold.Until.IsZero() && (rc.decision.Requeue == 0 || left < rc.decision.Requeue) {
 		rc.decision.Requeue = left

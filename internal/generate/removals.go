@@ -14,6 +14,7 @@ import (
 // What may go is decided about together.
 func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 	keep := Change{Verb: Keep, Name: live.Name, Application: live}
+	hold := rc.holdOf(live)
 	switch err := rc.failed[live.Name]; {
 	case err != nil:
 		keep.Reason, keep.Err = "its element has an error; the last good state stays", err
@@ -26,11 +27,9 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 		keep = letGo(rc.set, live, fmt.Sprintf("ApplicationSet %s generates it now", rc.policy.Elsewhere[live.Name]))
 	case rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateDelete:
 		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
+	case hold != nil:
+		keep.Verb, keep.Reason = Hold, "no element generates it; "+hold.reason()
 	default:
-		if hold := rc.holdOf(live); hold != nil {
-			rc.add(Change{Verb: Hold, Name: live.Name, Application: live, Reason: "no element generates it; " + hold.reason()})
-			return
-		}
 		rc.gone = append(rc.gone, live)
 		return
 	}
@@ -105,9 +104,11 @@ func remove(set *v1alpha1.ApplicationSet, known members, live *v1alpha1.Applicat
 // Teardown decides about the Applications of a set that is itself deleted.
 // Where the policy allows no deletions they stay: the controller takes its
 // owner reference off them before the set goes. So do those that another set
-// has now, and those that a person holds: a hold outlives its set.
+// has now, those that a person holds, as a hold outlives its set, and all where
+// the set is deleted with --cascade=orphan.
 func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy Policy) []Change {
-	rc := &reconciliation{set: set, policy: policy, allowed: policy.resolve(set), members: newMembers(policy.Clusters)}
+	rc := &reconciliation{set: set, policy: policy, allowed: policy.resolve(set), members: newMembers(policy.Clusters), held: map[string]bool{}}
+	orphaned := slices.Contains(set.Finalizers, metav1.FinalizerOrphanDependents)
 	var gone []*v1alpha1.Application
 	for _, app := range live {
 		taker := policy.Elsewhere[app.Name]
@@ -115,6 +116,8 @@ func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy
 		case app.Namespace != set.Namespace || !ownedBy(app, set):
 		case taker != "":
 			rc.add(letGo(set, app, fmt.Sprintf("its set is deleted and ApplicationSet %s generates it now", taker)))
+		case orphaned:
+			rc.add(letGo(set, app, "its set is deleted with --cascade=orphan: it is detached"))
 		case rc.holdOf(app) != nil:
 			rc.add(letGo(set, app, "its set is deleted; it is detached, as a person holds it"))
 		case rc.allowed == v1alpha1.ApplicationsSyncPolicySync || rc.allowed == v1alpha1.ApplicationsSyncPolicyCreateDelete:

@@ -120,6 +120,9 @@ func (ev *evaluator) render(e *Element, template *program) {
 		e.Err = err
 		return
 	}
+	if preservesResources(ev.set) && freeWorkloads(app) {
+		e.Warnings = append(e.Warnings, "spec.syncPolicy.preserveResourcesOnDeletion: the finalizer "+resourcesFinalizer+" of the template is left out, since it would delete what is to stay")
+	}
 	e.Application = app
 }
 

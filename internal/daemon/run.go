@@ -167,7 +167,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		Addr: d.cfg.HTTPAddr, Logger: d.cfg.Logger, AllowUnsigned: d.cfg.AllowUnsigned, Profiling: d.cfg.Profiling,
 		Metrics: promhttp.HandlerFor(prometheus.Gatherers{ctrlmetrics.Registry, own}, promhttp.HandlerOpts{}),
 		Ready:   d.ready, Units: d.engine.Reports, Secrets: secrets.get,
-		Pushed: func(p httpapi.Push) int { return d.engine.Repos().Pushed(p.Concerns) },
+		Pushed: d.pushed, Pulled: d.pulled,
 	})
 	if err != nil {
 		return fmt.Errorf("open the HTTP side: %w", err)

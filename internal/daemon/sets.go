@@ -59,6 +59,13 @@ func (c *SetConfig) paramKeys() map[string]*string {
 	}
 }
 
+const (
+	// forgeTimeout ends one request to a hosting service and forgeWait the waiting
+	// for its quota: an evaluation that waits holds a worker, and comes again.
+	forgeTimeout = 15 * time.Second
+	forgeWait    = 10 * time.Second
+)
+
 // setOptions reads what the operator decided; what a flag does not say is
 // looked up in the control plane.
 func setOptions(ctx context.Context, cfg SetConfig, reader client.Reader, namespace string, log *slog.Logger) (argo.SetOptions, error) {
@@ -97,9 +104,11 @@ func setOptions(ctx context.Context, cfg SetConfig, reader client.Reader, namesp
 	}
 	strict := r.yes(&cfg.StrictTokenRef, "--enable-tokenref-strict-mode", false)
 	if r.yes(&cfg.EnableSCMProviders, "--enable-scm-providers", true) {
-		vault := argo.Vault{Reader: reader, Namespace: namespace, Strict: strict}
+		vault := &argo.Vault{Reader: reader, Namespace: namespace, Strict: strict, Now: time.Now}
+		opts.PermitApp = vault.PermitApp
 		o := forge.Options{Logger: log, Hosts: listOf(cfg.AllowedSCMProviders), Secrets: vault.Secret, ConfigMap: vault.ConfigMap,
-			GitHubApp: vault.GitHubApp, AWS: forge.MachineIdentity()}
+			GitHubApp: vault.GitHubApp, AWS: forge.MachineIdentity(),
+			Timeout: forgeTimeout, MaxWait: forgeWait}
 		if cfg.SCMRootCA != "" {
 			roots, err := os.ReadFile(cfg.SCMRootCA)
 			r.note(&cfg.SCMRootCA, "--scm-root-ca-path", err)

@@ -8,7 +8,29 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/forge"
+	"github.com/rutterhq/rutter/internal/httpapi"
 )
+
+// pushed looks at the sources that a push may have moved, and at the sets that
+// asked the service for its lists.
+func (d *daemon) pushed(p httpapi.Push) int {
+	n := d.engine.Repos().Pushed(p.Concerns)
+	return n + d.hosted(p.Lists)
+}
+
+// pulled looks at the sets that asked for the pull requests of a repository.
+func (d *daemon) pulled(p httpapi.PullRequest) int { return d.hosted(p.Concerns) }
+
+// hosted wakes the sets whose answers a hosting service says may be others now.
+func (d *daemon) hosted(concerns func(q rutter.ForgeQuery, pullRequests bool) bool) int {
+	if c, ok := d.sets.Forges.(*forge.Client); ok {
+		c.Heard() // what is being read already may be from before
+	}
+	return d.controllers.ForgeChanged(concerns)
+}
 
 // secretTTL is how long the webhook secrets are remembered, so that a flood of
 // requests does not become a flood of reads.

@@ -93,6 +93,8 @@ type Client struct {
 	roles   fresh.Table[*role]
 
 	requests, notModified, waits, refused atomic.Int64
+	// heard counts the events after which nobody joins an older walk.
+	heard atomic.Int64
 }
 
 var _ rutter.Forges = (*Client)(nil)
@@ -104,6 +106,10 @@ func New(opts Options) *Client {
 	c.routes.Most, c.apps.Most, c.roles.Most = 256, 1024, 1024
 	return c
 }
+
+// Heard says that something has changed at a service: who asks from now on does
+// not join a walk that may have passed the place already.
+func (c *Client) Heard() { c.heard.Add(1) }
 
 // provider speaks the API of one hosting service.
 type provider interface {

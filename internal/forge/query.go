@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -120,11 +121,11 @@ func cleanPath(path string) (string, error) {
 	return strings.Join(parts, "/"), nil
 }
 
-// key is equal for equal questions by equal logins.
+// key is equal for equal questions by equal logins, with no event between them.
 func (s *session) key(parts ...string) string {
 	q, _ := json.Marshal(s.q) //nolint:errchkjson // plain data
 	h := sha256.New()
-	for _, part := range append(parts, string(q), s.login.digest, s.ca) {
+	for _, part := range append(parts, string(q), s.login.digest, s.ca, strconv.FormatInt(s.heard.Load(), 10)) {
 		h.Write([]byte(part))
 		h.Write([]byte{0})
 	}

@@ -5,31 +5,49 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/rutterhq/rutter"
 )
 
 // provider knows one forge's webhook (reference 8.5).
 type provider struct {
 	name string
 	// header, when present, marks the provider's requests.
-	header    string
+	header string
+	// secretKey is the key of argocd-secret that a request is verified with.
 	secretKey string
 	verify    func(h http.Header, body []byte, secret string) bool
-	isPush    func(h http.Header) bool
-	parse     func(body []byte) (Push, error)
+	// read decodes what is told.
+	read func(h http.Header, body []byte) (event, error)
 }
 
-// providers are tried in order; Gitea sends GitHub's header too, so it comes first.
+// azureUser is the other half of Azure DevOps' login.
+const azureUser = "webhook.azuredevops.username"
+
+// secret is what a provider's requests are verified with; "" when it is not configured.
+func (p *provider) secret(of map[string]string) string {
+	secret := of[p.secretKey]
+	if secret != "" && p.header == azureHeader {
+		return of[azureUser] + ":" + secret
+	}
+	return secret
+}
+
+const azureHeader = "X-Vss-Activityid"
+
+// providers are tried in order: Gitea sends GitHub's header too, and Bitbucket
+// Cloud that of Bitbucket Server, so these come first.
 func providers() []*provider {
 	return []*provider{
-		{name: "Gitea", header: "X-Gitea-Event", secretKey: "webhook.gogs.secret", verify: hexSignature("X-Gitea-Signature"), isPush: eventIs("X-Gitea-Event", "push"), parse: parseGitHub},
-		{name: "Gogs", header: "X-Gogs-Event", secretKey: "webhook.gogs.secret", verify: hexSignature("X-Gogs-Signature"), isPush: eventIs("X-Gogs-Event", "push"), parse: parseGitHub},
-		{name: "GitHub", header: "X-GitHub-Event", secretKey: "webhook.github.secret", verify: prefixedSignature("X-Hub-Signature-256"), isPush: eventIs("X-GitHub-Event", "push"), parse: parseGitHub},
-		{name: "GitLab", header: "X-Gitlab-Event", secretKey: "webhook.gitlab.secret", verify: token("X-Gitlab-Token"), isPush: eventIs("X-Gitlab-Event", "Push Hook", "Tag Push Hook", "System Hook"), parse: parseGitLab},
-		{name: "Bitbucket Server", header: "X-Event-Key", secretKey: "webhook.bitbucketserver.secret", verify: prefixedSignature("X-Hub-Signature"), isPush: eventIs("X-Event-Key", "repo:refs_changed"), parse: parseBitbucketServer},
+		{name: "Azure DevOps", header: azureHeader, secretKey: "webhook.azuredevops.password", verify: basicAuth, read: readAzure},
+		{name: "Gitea", header: "X-Gitea-Event", secretKey: "webhook.gogs.secret", verify: hexSignature("X-Gitea-Signature"), read: readHub(rutter.ForgeGitea, "X-Gitea-Event")},
+		{name: "Gogs", header: "X-Gogs-Event", secretKey: "webhook.gogs.secret", verify: hexSignature("X-Gogs-Signature"), read: readHub("", "X-Gogs-Event")},
+		{name: "GitHub", header: "X-GitHub-Event", secretKey: "webhook.github.secret", verify: prefixedSignature("X-Hub-Signature-256"), read: readHub(rutter.ForgeGitHub, "X-GitHub-Event")},
+		{name: "GitLab", header: "X-Gitlab-Event", secretKey: "webhook.gitlab.secret", verify: token("X-Gitlab-Token"), read: readGitLab},
+		{name: "Bitbucket", header: "X-Hook-UUID", secretKey: "webhook.bitbucket.uuid", verify: token("X-Hook-UUID"), read: readBitbucketCloud},
+		{name: "Bitbucket Server", header: "X-Event-Key", secretKey: "webhook.bitbucketserver.secret", verify: prefixedSignature("X-Hub-Signature"), read: readBitbucketServer},
 	}
 }
 
@@ -40,17 +58,6 @@ func providerOf(h http.Header) *provider {
 		}
 	}
 	return nil
-}
-
-func eventIs(header string, events ...string) func(http.Header) bool {
-	return func(h http.Header) bool {
-		for _, e := range events {
-			if h.Get(header) == e {
-				return true
-			}
-		}
-		return false
-	}
 }
 
 func hexSignature(header string) func(http.Header, []byte, string) bool {
@@ -76,74 +83,8 @@ func token(header string) func(http.Header, []byte, string) bool {
 	}
 }
 
-func parseGitHub(body []byte) (Push, error) {
-	var p struct {
-		Ref        string `json:"ref"`
-		Repository struct {
-			HTMLURL       string `json:"html_url"`
-			CloneURL      string `json:"clone_url"`
-			SSHURL        string `json:"ssh_url"`
-			DefaultBranch string `json:"default_branch"`
-		} `json:"repository"`
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return Push{}, fmt.Errorf("decode the push: %w", err)
-	}
-	r := p.Repository
-	return Push{URLs: urls(r.HTMLURL, r.CloneURL, r.SSHURL), Ref: p.Ref, DefaultBranch: r.DefaultBranch}, nil
-}
-
-func parseGitLab(body []byte) (Push, error) {
-	var p struct {
-		Ref     string `json:"ref"`
-		Project struct {
-			WebURL        string `json:"web_url"`
-			HTTPURL       string `json:"git_http_url"`
-			SSHURL        string `json:"git_ssh_url"`
-			DefaultBranch string `json:"default_branch"`
-		} `json:"project"`
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return Push{}, fmt.Errorf("decode the push: %w", err)
-	}
-	r := p.Project
-	return Push{URLs: urls(r.WebURL, r.HTTPURL, r.SSHURL), Ref: p.Ref, DefaultBranch: r.DefaultBranch}, nil
-}
-
-func parseBitbucketServer(body []byte) (Push, error) {
-	var p struct {
-		Changes []struct {
-			Ref struct {
-				ID string `json:"id"`
-			} `json:"ref"`
-		} `json:"changes"`
-		Repository struct {
-			Links struct {
-				Clone []struct {
-					Href string `json:"href"`
-				} `json:"clone"`
-			} `json:"links"`
-		} `json:"repository"`
-	}
-	if err := json.Unmarshal(body, &p); err != nil {
-		return Push{}, fmt.Errorf("decode the push: %w", err)
-	}
-	var push Push
-	for _, l := range p.Repository.Links.Clone {
-		push.URLs = append(push.URLs, urls(l.Href)...)
-	}
-	if len(p.Changes) == 1 { // several changes: ask for every ref
-		push.Ref = p.Changes[0].Ref.ID
-	}
-	return push, nil
-}
-
-func urls(in ...string) []string {
-	var out []string
-	for _, u := range in {
-		if u != "" {
-			out = append(out, u)
-		}
-	}
-	return out
+// basicAuth compares user:password.
+func basicAuth(h http.Header, _ []byte, secret string) bool {
+	user, password, ok := (&http.Request{Header: h}).BasicAuth()
+	return ok && subtle.ConstantTimeCompare([]byte(user+":"+password), []byte(secret)) == 1
 }

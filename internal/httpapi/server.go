@@ -25,8 +25,10 @@ type Options struct {
 	Metrics http.Handler
 	// Units lists the reports of all units.
 	Units func() []rutter.Report
-	// Pushed tells the engine of a push; it returns how many sources are asked for it.
+	// Pushed tells of a push; it returns how many sources and sets are looked at for it.
 	Pushed func(Push) int
+	// Pulled tells of a pull request; it returns how many sets are looked at for it.
+	Pulled func(PullRequest) int
 	// Secrets returns the webhook secrets of the moment, by their key in argocd-secret.
 	Secrets func() map[string]string
 	// AllowUnsigned takes webhooks of providers for which no secret is configured.

@@ -18,6 +18,8 @@ type Push struct {
 	Ref string
 	// DefaultBranch is the repository's default branch; empty when not told.
 	DefaultBranch string
+	// At is where the repository is hosted, for questions to its service.
+	At Place
 }
 
 // webhook answers 401 to a wrong signature, 404 for a provider that is not
@@ -29,7 +31,7 @@ func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "unknown webhook: no header of a provider that is known", http.StatusBadRequest)
 		return
 	}
-	secret := s.opts.Secrets()[p.secretKey]
+	secret := p.secret(s.opts.Secrets())
 	if secret == "" && !s.opts.AllowUnsigned {
 		http.Error(w, p.name+" webhooks are not configured: set "+p.secretKey+" in the Secret argocd-secret", http.StatusNotFound)
 		return
@@ -47,16 +49,22 @@ func (s *Server) webhook(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "signature does not match", http.StatusUnauthorized)
 		return
 	}
-	if !p.isPush(r.Header) {
-		w.WriteHeader(http.StatusOK)
-		return
-	}
-	push, err := p.parse(body)
-	if err != nil || len(push.URLs) == 0 {
+	s.tell(w, r, p, body)
+}
+
+// tell wakes whom an event concerns. What is no event is taken, and wakes nobody.
+func (s *Server) tell(w http.ResponseWriter, r *http.Request, p *provider, body []byte) {
+	e, err := p.read(r.Header, body)
+	switch {
+	case err != nil || e.push != nil && len(e.push.URLs) == 0 || e.pull != nil && e.pull.At.Repo == "":
 		http.Error(w, "the payload names no repository", http.StatusBadRequest)
 		return
+	case e.push != nil:
+		n := s.opts.Pushed(*e.push)
+		s.opts.Logger.Info("webhook", "provider", p.name, "ref", e.push.Ref, "woken", n)
+	case e.pull != nil:
+		n := s.opts.Pulled(*e.pull)
+		s.opts.Logger.Info("webhook", "provider", p.name, "pullRequest", e.pull.Number, "woken", n)
 	}
-	n := s.opts.Pushed(push)
-	s.opts.Logger.Info("webhook", "provider", p.name, "ref", push.Ref, "sources", n)
 	w.WriteHeader(http.StatusOK)
 }

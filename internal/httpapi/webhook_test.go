@@ -23,6 +23,7 @@ func serve(t *testing.T, pushed *[]Push) string {
 			return map[string]string{"webhook.github.secret": "s3cret", "webhook.gitlab.secret": "tok"}
 		},
 		Pushed: func(p Push) int { *pushed = append(*pushed, p); return 1 },
+		Pulled: func(PullRequest) int { return 0 },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,19 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"ref":"x","repository":{"clone_url":"y"},"changes":[{"ref":{"id":"z"}}]}`))
 	f.Fuzz(func(_ *testing.T, body []byte) {
 		for _, p := range providers() {
-			_, _ = p.parse(body)
+			for _, event := range []string{"push", "pull_request", "Merge Request Hook", "System Hook", "pr:opened", "repo:push", "pullrequest:created", "repo:refs_changed"} {
+				e, err := p.read(http.Header{http.CanonicalHeaderKey(p.header): {event}, "X-Event-Key": {event}}, body)
+				if err != nil {
+					continue
+				}
+				if e.push != nil {
+					e.push.Concerns(rutter.Repo{URL: "https://git.example.com/org/fleet"})
+					e.push.Lists(rutter.ForgeQuery{Provider: e.push.At.Provider, Owner: "org"}, false)
+				}
+				if e.pull != nil {
+					e.pull.Concerns(rutter.ForgeQuery{Provider: e.pull.At.Provider, Owner: "org", Repo: "fleet"}, true)
+				}
+			}
 		}
 	})
 }

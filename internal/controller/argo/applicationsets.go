@@ -29,8 +29,10 @@ import (
 const (
 	annSetRefresh = "argocd.argoproj.io/application-set-refresh"
 	ownerIndex    = "ownerSet"
-	// setRetry is the pause after a failed generation (reference 5.2).
-	setRetry = 3 * time.Minute
+	// setRetry is the longest pause after a failed generation (reference 5.2), and
+	// setRetryFirst the first one: most failures are over in a moment.
+	setRetry      = 3 * time.Minute
+	setRetryFirst = 5 * time.Second
 	// setStatusDelay gathers the changes of generated Applications into one
 	// write of their set's status, which lists all of them.
 	setStatusDelay = 3 * time.Second
@@ -44,7 +46,7 @@ const (
 type applicationSets struct {
 	*Controllers
 
-	events chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
+	wakes chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
 
 	mu sync.Mutex
 	// dirty holds the sets whose inputs changed; others only need their status.
@@ -60,25 +62,28 @@ type applicationSets struct {
 	// primed is false until every member and project that is declared is known:
 	// a list of members that is not whole must never be taken for one.
 	primed bool
+	// attempts counts the evaluations of a set that failed one after the other.
+	attempts map[types.NamespacedName]int
 	// asks holds the sets whose next evaluation asks the repositories.
 	asks map[types.NamespacedName]bool
 	// retryAt is when a set is due again though nothing is heard.
 	retryAt map[types.NamespacedName]time.Time
-	// held are the removals that wait for somebody, by set.
-	held map[types.NamespacedName]*generate.Held
 
 	memories memories
+	keepers  keepers
+	metrics  *setMetrics
+	events   eventSink
 	// listeners are the sets that asked hosting services or services of parameters.
 	listeners listeners
+	outages   outages
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
-	return &applicationSets{Controllers: c, events: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
+	return &applicationSets{Controllers: c, wakes: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
 		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
-		failed: map[types.NamespacedName]bool{},
-		asks:   map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{},
-		held: map[types.NamespacedName]*generate.Held{}}
+		failed: map[types.NamespacedName]bool{}, attempts: map[types.NamespacedName]int{},
+		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, metrics: newSetMetrics()}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -86,6 +91,7 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 	if err != nil {
 		return fmt.Errorf("index Applications by their set: %w", err)
 	}
+	s.events = eventSink{mgr.GetEventRecorder("rutter-applicationset")}
 	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	return ctrl.NewControllerManagedBy(mgr).Named("applicationset").
 		For(&v1alpha1.ApplicationSet{}, builder.WithPredicates(changed, predicate.NewPredicateFuncs(s.noteDirty))).
@@ -93,7 +99,7 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 			UpdateFunc: s.childChanged, CreateFunc: func(event.CreateEvent) bool { return false },
 			DeleteFunc: s.childDeleted,
 		})).
-		WatchesRawSource(source.Channel(s.events, handler.TypedEnqueueRequestsFromMapFunc(
+		WatchesRawSource(source.Channel(s.wakes, handler.TypedEnqueueRequestsFromMapFunc(
 			func(_ context.Context, set *v1alpha1.ApplicationSet) []reconcile.Request {
 				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(set)}}
 			}))).
@@ -174,7 +180,7 @@ func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
 // wake evaluates a set again.
 func (s *applicationSets) wake(key types.NamespacedName) {
 	s.mark(key)
-	s.events <- setEvent(key)
+	s.wakes <- setEvent(key)
 }
 
 // wakeClusterUsers evaluates every set again that reads the list of members or
@@ -222,12 +228,14 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	if set.DeletionTimestamp != nil {
-		return reconcile.Result{}, s.teardown(ctx, &set)
+		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
 		return s.statusOnly(ctx, &set)
 	}
+	began := s.opts.Now()
 	result, err := s.evaluate(ctx, &set)
+	s.metrics.evaluated(key, s.opts.Now().Sub(began))
 	if err != nil {
 		s.mark(key)
 		return reconcile.Result{}, err
@@ -238,10 +246,12 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 func (s *applicationSets) forget(key types.NamespacedName) {
 	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
 	s.memories.drop(key)
+	s.keepers.drop(key.Namespace)
+	s.metrics.drop(key)
 	s.listeners.drop(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.held, key)
+	delete(s.attempts, key)
 	delete(s.dirty, key)
 	delete(s.usesClusters, key)
 	delete(s.statusAt, key)
@@ -281,10 +291,11 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 	}
 	s.carryOut(ctx, set, before, &o)
 	s.logEvaluation(key, &o)
-	if err := s.writeStatus(ctx, set, o); err != nil {
+	s.tell(set, before, &o)
+	if err := s.writeStatus(ctx, set, &o); err != nil {
 		return reconcile.Result{}, err
 	}
-	if set.Annotations[annSetRefresh] != "" {
+	if set.Annotations[annSetRefresh] != "" && !s.opts.Sets.DryRun {
 		if err := s.clearRefresh(ctx, set); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -294,7 +305,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 
 // decide compares what is generated with what is there.
 func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationSet, ticket string, o *outcome) error {
-	live, err := s.children(ctx, set)
+	live, err := s.concerned(ctx, set, &o.result)
 	if err != nil {
 		return err
 	}
@@ -314,11 +325,15 @@ func (s *applicationSets) policy(ctx context.Context, set *v1alpha1.ApplicationS
 	if err != nil {
 		return generate.Policy{}, err
 	}
+	keeper, err := s.keeper(ctx, set.Namespace)
+	if err != nil {
+		return generate.Policy{}, err
+	}
 	return generate.Policy{
 		Applications: op.Policy, AllowOverride: op.AllowOverride, Budget: op.Budget,
 		PreservedAnnotations: op.PreservedAnnotations, PreservedLabels: op.PreservedLabels,
 		Clusters: s.opts.Clusters.List(), Projects: s.projects.names(), Now: s.opts.Now(),
-		HandOver: handsOver, Sets: siblings, Elsewhere: s.elsewhere(client.ObjectKeyFromObject(set)),
+		Keeper: keeper, HandOver: handsOver, Sets: siblings, Elsewhere: s.elsewhere(client.ObjectKeyFromObject(set)),
 	}, nil
 }
 
@@ -329,13 +344,18 @@ func (s *applicationSets) next(key types.NamespacedName, o *outcome) reconcile.R
 	s.noteFailed(key, failed)
 	s.noteRefused(key, o.refused())
 	pause := earliest(o.result.Requeue, o.decision.Requeue, o.requeue)
-	if o.result.Completeness != generate.Complete || len(o.failures) > 0 {
-		pause = earliest(pause, setRetry)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[key] = o.decision.Held; o.decision.Held == nil {
-		delete(s.held, key)
+	switch {
+	case failed || len(o.failures) > 0:
+		pause = earliest(pause, min(setRetryFirst<<min(s.attempts[key], 10), setRetry))
+		s.attempts[key]++
+	case o.result.Completeness != generate.Complete || len(o.refusals) > 0:
+		// Nobody but the user, or something that appears, makes it better.
+		pause = earliest(pause, setRetry)
+		fallthrough
+	default:
+		delete(s.attempts, key)
 	}
 	s.asks[key] = s.asks[key] || failed
 	if pause == 0 {
@@ -362,7 +382,8 @@ func (s *applicationSets) logEvaluation(key types.NamespacedName, o *outcome) {
 		held = len(o.decision.Held.Names)
 	}
 	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(o.result.Elements),
-		"completeness", string(o.result.Completeness), "written", o.written, "deletionsHeld", held, "failures", len(o.failures))
+		"completeness", string(o.result.Completeness), "created", o.count(generate.Create), "updated", o.count(generate.Update),
+		"deleted", o.count(generate.Delete)+o.count(generate.Release), "deletionsHeld", held, "refused", len(o.refusals), "failures", len(o.failures))
 }
 
 // remember subscribes to what the set read, so that it is woken by exactly that.
@@ -387,10 +408,43 @@ func (s *applicationSets) note(key types.NamespacedName, set *v1alpha1.Applicati
 	}
 }
 
-func (s *applicationSets) children(ctx context.Context, set *v1alpha1.ApplicationSet) ([]*v1alpha1.Application, error) {
+// concerned are the Applications that a decision about a set is about: its own,
+// and those that have a name that it generates. All of the namespace are looked
+// through only when some are given up, for one that has the same objects.
+func (s *applicationSets) concerned(ctx context.Context, set *v1alpha1.ApplicationSet, r *generate.Result) ([]*v1alpha1.Application, error) {
+	live, err := s.children(ctx, set, client.MatchingFields{ownerIndex: set.Name})
+	if err != nil {
+		return nil, err
+	}
+	own := make(map[string]bool, len(live))
+	for _, app := range live {
+		own[app.Name] = true
+	}
+	found := 0
+	for _, app := range r.Applications {
+		if own[app.Name] {
+			found++
+			continue
+		}
+		var other v1alpha1.Application
+		switch err := s.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: app.Name}, &other); {
+		case err == nil:
+			live = append(live, &other)
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("read Application %s/%s: %w", set.Namespace, app.Name, err)
+		}
+	}
+	if handsOver && found < len(own) && r.Completeness == generate.Complete {
+		return s.children(ctx, set)
+	}
+	return live, nil
+}
+
+// children are the Applications of a set's namespace, or those of them that
+// match. They are the cache's own: what is decided about is not written to.
+func (s *applicationSets) children(ctx context.Context, set *v1alpha1.ApplicationSet, match ...client.ListOption) ([]*v1alpha1.Application, error) {
 	var list v1alpha1.ApplicationList
-	// What is decided about is not written to, so the cache's own objects will do.
-	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := s.client.List(ctx, &list, append(match, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
 		return nil, fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	live := make([]*v1alpha1.Application, 0, len(list.Items))

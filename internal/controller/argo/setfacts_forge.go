@@ -1,21 +1,32 @@
 package argo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/rutterhq/rutter"
 )
 
 // forges are the hosting services, if the operator lets this set ask them
 // (reference 5.14).
-func (f *facts) forges() (rutter.Forges, error) {
+func (f *facts) forges(ctx context.Context, q rutter.ForgeQuery) (rutter.Forges, error) {
 	op := f.set.opts.Sets
 	switch {
 	case op.Forges == nil:
 		return nil, rutter.Errorf(rutter.CodeForbidden, "scmProvider and pullRequest generators are turned off: start the controller without --enable-scm-providers=false")
 	case f.namespace != f.set.opts.Namespace && !op.ForgesListed:
 		return nil, rutter.Errorf(rutter.CodeForbidden, "ApplicationSets outside of namespace %s may use scmProvider and pullRequest generators only when the hosts are listed: start the controller with --allowed-scm-providers", f.set.opts.Namespace)
+	}
+	if q.AppSecret != "" && op.PermitApp != nil {
+		project := f.project
+		if isTemplated(project) {
+			project = "" // who writes to a repository must not choose whose App logs in
+		}
+		if err := op.PermitApp(ctx, q.AppSecret, project); err != nil {
+			return nil, err //nolint:wrapcheck // says what it is about
+		}
 	}
 	return op.Forges, nil
 }
@@ -38,37 +49,47 @@ const pullRequests = "pullRequests"
 
 // Repositories implements generate.ForgeFacts.
 func (f *facts) Repositories(q rutter.ForgeQuery) ([]rutter.ForgeRepo, error) {
-	return askForge(f, "repositories", q, nil, func(to rutter.Forges) ([]rutter.ForgeRepo, error) { return to.Repositories(f.ctx, q) })
+	return askForge(f, "repositories", q, listTime, nil, func(ctx context.Context, to rutter.Forges) ([]rutter.ForgeRepo, error) {
+		return to.Repositories(ctx, q)
+	})
 }
 
 // PullRequests implements generate.ForgeFacts.
 func (f *facts) PullRequests(q rutter.ForgeQuery) ([]rutter.ForgePullRequest, error) {
-	return askForge(f, pullRequests, q, nil, func(to rutter.Forges) ([]rutter.ForgePullRequest, error) { return to.PullRequests(f.ctx, q) })
+	return askForge(f, pullRequests, q, listTime, nil, func(ctx context.Context, to rutter.Forges) ([]rutter.ForgePullRequest, error) {
+		return to.PullRequests(ctx, q)
+	})
 }
 
 // PathExists implements generate.ForgeFacts.
 func (f *facts) PathExists(q rutter.ForgeQuery, repo rutter.ForgeRepo, path string) (bool, error) {
-	return askForge(f, "path", q, []string{repo.Organization, repo.Repository, repo.Branch, repo.SHA, path},
-		func(to rutter.Forges) (bool, error) { return to.PathExists(f.ctx, q, repo, path) })
+	return askForge(f, "path", q, lookTime, []string{repo.Organization, repo.Repository, repo.Branch, repo.SHA, path},
+		func(ctx context.Context, to rutter.Forges) (bool, error) { return to.PathExists(ctx, q, repo, path) })
 }
 
-func askForge[T any](f *facts, kind string, q rutter.ForgeQuery, more []string, ask func(rutter.Forges) (T, error)) (T, error) {
+// askForge asks a hosting service once for each evaluation. A list is noted, for
+// the webhooks that tell of its changes.
+func askForge[T any](f *facts, kind string, q rutter.ForgeQuery, patience time.Duration, more []string,
+	ask func(context.Context, rutter.Forges) (T, error),
+) (T, error) {
 	var none T
 	key, err := questionOf(kind, q, more...)
 	if err != nil {
 		return none, err
 	}
-	if _, asked := f.answers[key]; !asked && more == nil {
+	if _, known := f.answers[key]; !known && more == nil {
 		one := askedForge{query: q, pulls: kind == pullRequests}
 		f.asked = append(f.asked, one)
 		f.set.listeners.noteForge(f.key, one)
 	}
 	return once(f, key, func() (T, error) {
-		to, err := f.forges()
-		if err != nil {
-			return none, err
-		}
-		return ask(to)
+		return patiently(f, q, patience, func(ctx context.Context) (T, error) {
+			to, err := f.forges(ctx, q)
+			if err != nil {
+				return none, err
+			}
+			return ask(ctx, to)
+		})
 	})
 }
 

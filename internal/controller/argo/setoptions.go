@@ -33,6 +33,9 @@ type SetOptions struct {
 	// ForgesListed says that the operator listed the hosts that may be asked;
 	// without a list only sets of the control plane's namespace may ask.
 	ForgesListed bool
+	// PermitApp says whether a set of a project may log in as the GitHub App of a
+	// Secret; nil allows all. A templated project is none.
+	PermitApp func(ctx context.Context, secretName, project string) error
 	// Parameters asks the services of plugin generators.
 	Parameters Parameters
 }

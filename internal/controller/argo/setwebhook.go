@@ -22,8 +22,8 @@ type askedForge struct {
 	pulls bool
 }
 
-// asked is what a set asked beyond the control plane, by which webhooks wake it.
-type asked struct {
+// questions are what a set asked beyond the control plane, by which webhooks wake it.
+type questions struct {
 	forges map[string]askedForge
 	// plugins says that a service of parameters was asked.
 	plugins bool
@@ -34,20 +34,20 @@ type asked struct {
 // is not missed; what is asked no more is taken back only at the end.
 type listeners struct {
 	mu sync.Mutex
-	by map[types.NamespacedName]*asked
+	by map[types.NamespacedName]*questions
 	// listed is when a set was last woken for a list; later are those that will be.
 	listed map[types.NamespacedName]time.Time
 	later  map[types.NamespacedName]bool
 }
 
 // of returns the questions of a set; l.mu is held.
-func (l *listeners) of(key types.NamespacedName) *asked {
+func (l *listeners) of(key types.NamespacedName) *questions {
 	a := l.by[key]
 	if a == nil {
 		if l.by == nil {
-			l.by, l.listed, l.later = map[types.NamespacedName]*asked{}, map[types.NamespacedName]time.Time{}, map[types.NamespacedName]bool{}
+			l.by, l.listed, l.later = map[types.NamespacedName]*questions{}, map[types.NamespacedName]time.Time{}, map[types.NamespacedName]bool{}
 		}
-		a = &asked{forges: map[string]askedForge{}}
+		a = &questions{forges: map[string]askedForge{}}
 		l.by[key] = a
 	}
 	return a

@@ -27,11 +27,42 @@ const (
 type outcome struct {
 	result   generate.Result
 	decision generate.Decision
-	// written counts the Applications that were made, changed or removed.
-	written  int
-	failures []error
+	// written are the changes that were carried out.
+	written []generate.Change
+	// refusals are the Applications that cannot be what is generated, and failures
+	// what could not be written.
+	refusals []error
+	failures []failure
 	// requeue is when what waits is looked at again; 0 is never.
 	requeue time.Duration
+}
+
+// failure is a change that could not be written.
+type failure struct {
+	verb generate.Verb
+	err  error
+}
+
+// reason is the reference's word for it.
+func (f failure) reason() string {
+	switch f.verb {
+	case generate.Create:
+		return v1alpha1.ApplicationSetReasonCreateApplicationError
+	case generate.Delete, generate.Release:
+		return v1alpha1.ApplicationSetReasonDeleteApplicationError
+	default:
+		return v1alpha1.ApplicationSetReasonUpdateApplicationError
+	}
+}
+
+// count is how many Applications a verb was carried out on.
+func (o *outcome) count(verb generate.Verb) (n int) {
+	for _, c := range o.written {
+		if c.Verb == verb {
+			n++
+		}
+	}
+	return n
 }
 
 // refused reports whether something that may appear, such as a project or a
@@ -43,26 +74,47 @@ func (o *outcome) refused() bool {
 // problems lists, in words, what is wrong, and the reason of the first kind
 // (reference 5.1); empty when all is well. What waits for somebody is not wrong.
 func (o *outcome) problems() (out []string, reason string) {
-	kinds := []struct {
+	type kind struct {
 		reason string
 		errs   []error
-	}{
+	}
+	kinds := []kind{
 		{v1alpha1.ApplicationSetReasonGenerationFromParamsError, o.result.Errors},
 		{v1alpha1.ApplicationSetReasonRenderTemplateParamsError, elementErrors(o.result.Elements)},
-		{v1alpha1.ApplicationSetReasonApplicationValidationError, o.decision.Errors},
-		{v1alpha1.ApplicationSetReasonUpdateApplicationError, o.failures},
+		{v1alpha1.ApplicationSetReasonApplicationValidationError, slices.Concat(o.refusals, o.decision.Errors)},
+	}
+	for _, f := range o.failures {
+		kinds = append(kinds, kind{f.reason(), []error{f.err}})
 	}
 	for _, k := range kinds {
 		if len(k.errs) > 0 && reason == "" {
 			reason = k.reason
 		}
-		first := len(out)
-		for _, err := range k.errs {
-			out = append(out, err.Error())
-		}
-		slices.Sort(out[first:])
+		out = append(out, texts(k.errs)...)
 	}
 	return slices.Compact(out), reason
+}
+
+// pending counts the changes that were decided.
+func (o *outcome) pending() (n int) {
+	for _, c := range o.decision.Changes {
+		switch c.Verb {
+		case generate.Create, generate.Update, generate.Delete, generate.Release:
+			n++
+		case generate.Keep, generate.Hold, generate.Refuse:
+		}
+	}
+	return n
+}
+
+// texts are those of some errors, in order.
+func texts(errs []error) []string {
+	out := make([]string, 0, len(errs))
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	slices.Sort(out)
+	return out
 }
 
 func elementErrors(elements []generate.Element) []error {
@@ -100,7 +152,7 @@ func few(texts []string, most int, sep string) string {
 }
 
 // writeStatus records an evaluation.
-func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.ApplicationSet, o outcome) error {
+func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome) error {
 	next := set.DeepCopy()
 	problems, reason := o.problems()
 	failed, message := len(problems) > 0, "all is well"
@@ -110,14 +162,22 @@ func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.Applica
 		reason = v1alpha1.ApplicationSetReasonUpToDate
 	}
 	s.condition(next, v1alpha1.ApplicationSetConditionErrorOccurred, failed, reason, message)
+	upToDate := !failed
+	switch h := o.decision.Held; {
+	case failed:
+	case h != nil:
+		upToDate, reason, message = false, v1alpha1.ApplicationSetReasonHeldOverBudget, fmt.Sprintf("%d deletions wait for an approval", len(h.Names))
+	case s.opts.Sets.DryRun && o.pending() > 0:
+		upToDate, reason, message = false, v1alpha1.ApplicationSetReasonModified, fmt.Sprintf("%d changes are not carried out: the controller runs with --applicationset-dry-run", o.pending())
+	}
+	s.condition(next, v1alpha1.ApplicationSetConditionResourcesUpToDate, upToDate, reason, message)
 	generated, complete := v1alpha1.ApplicationSetReasonParametersGenerated, o.result.Completeness == generate.Complete
 	counted := fmt.Sprintf("%d elements, %s", len(o.result.Elements), o.result.Completeness)
 	if len(o.result.Errors) > 0 {
 		generated = v1alpha1.ApplicationSetReasonInputsFailed
-		counted += ": what was generated before stays in force: " + message
+		counted += ": what was generated before stays in force: " + few(texts(o.result.Errors), shownProblems, "; ")
 	}
 	s.condition(next, v1alpha1.ApplicationSetConditionParametersGenerated, complete, generated, counted)
-	s.condition(next, v1alpha1.ApplicationSetConditionResourcesUpToDate, !failed && o.decision.Held == nil, reason, message)
 	s.heldCondition(next, o.decision.Held)
 	return s.patchStatus(ctx, set, next)
 }

@@ -25,8 +25,11 @@ func setHealth(set *v1alpha1.ApplicationSet, old *v1alpha1.ApplicationSetHealth,
 			}
 		case v1alpha1.ApplicationSetConditionRolloutProgressing:
 			status, message = "Progressing", c.Message
-		case v1alpha1.ApplicationSetConditionParametersGenerated, v1alpha1.ApplicationSetConditionInvalidRolloutConfig,
-			v1alpha1.ApplicationSetConditionDeletionsHeld:
+		case v1alpha1.ApplicationSetConditionDeletionsHeld:
+			if status == "Unknown" { // a person has to decide
+				status, message = "Suspended", "deletions wait for an approval"
+			}
+		case v1alpha1.ApplicationSetConditionParametersGenerated, v1alpha1.ApplicationSetConditionInvalidRolloutConfig:
 		}
 	}
 	return stamped(status, message, old, now)

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
@@ -42,18 +43,18 @@ func (s *applicationSets) guard(ctx context.Context, set *v1alpha1.ApplicationSe
 
 // teardown is for a set that is being deleted and has a finalizer; without one
 // the garbage collector of the control plane deletes its Applications.
-func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.ApplicationSet) error {
+func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	ours := slices.DeleteFunc(slices.Clone(set.Finalizers), func(f string) bool { return f != finalizer && f != detachFinalizer })
-	if len(ours) == 0 {
-		return nil
+	if len(ours) == 0 || s.opts.Sets.DryRun {
+		return reconcile.Result{}, nil
 	}
 	live, err := s.children(ctx, set)
 	if err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
 	policy, err := s.policy(ctx, set)
 	if err != nil {
-		return err
+		return reconcile.Result{}, err
 	}
 	o := outcome{decision: generate.Decision{Changes: generate.Teardown(set, live, policy)}}
 	detached := 0
@@ -65,17 +66,20 @@ func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.Applicatio
 	}
 	s.writeAll(ctx, set, &o, o.decision.Changes, func(generate.Change) bool { return true })
 	if len(o.failures) > 0 {
-		return o.failures[0]
+		return reconcile.Result{}, o.failures[0].err
+	}
+	if o.requeue > 0 { // something is handed over: the garbage collector must not come before
+		return reconcile.Result{RequeueAfter: o.requeue}, nil
 	}
 	freed := set.DeepCopy()
 	for _, f := range ours {
 		controllerutil.RemoveFinalizer(freed, f)
 	}
 	if err := s.client.Patch(ctx, freed, client.MergeFrom(set), FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
+		return reconcile.Result{}, fmt.Errorf("remove the finalizer of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	s.opts.Logger.Info("applicationset deleted", "set", set.Namespace+"/"+set.Name, "applications", len(o.decision.Changes), "detached", detached)
-	return nil
+	return reconcile.Result{}, nil
 }
 
 // withAnnotation is an Application with one annotation more; what else it has

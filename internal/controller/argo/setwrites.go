@@ -47,12 +47,12 @@ func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
 func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, o *outcome) {
 	for _, c := range o.decision.Changes {
 		if c.Err != nil && (c.Verb == generate.Refuse || c.Verb == generate.Hold) {
-			o.failures = append(o.failures, c.Err)
+			o.refusals = append(o.refusals, c.Err)
 		}
 	}
 	err := s.keep(ctx, set, before, o)
 	if err != nil {
-		o.failures = append(o.failures, err)
+		o.failures = append(o.failures, failure{err: err})
 	}
 	if s.opts.Sets.DryRun {
 		return
@@ -80,9 +80,9 @@ func (s *applicationSets) writeAll(ctx context.Context, set *v1alpha1.Applicatio
 			defer mu.Unlock()
 			switch {
 			case err != nil:
-				o.failures = append(o.failures, fmt.Errorf("%s application %q: %w", c.Verb, c.Name, err))
+				o.failures = append(o.failures, failure{verb: c.Verb, err: fmt.Errorf("%s application %q: %w", c.Verb, c.Name, err)})
 			case done:
-				o.written++
+				o.written = append(o.written, c)
 			default:
 				o.requeue = earliest(o.requeue, releaseRetry)
 			}
@@ -90,7 +90,7 @@ func (s *applicationSets) writeAll(ctx context.Context, set *v1alpha1.Applicatio
 		})
 	}
 	_ = g.Wait() // errors are kept in the outcome
-	slices.SortFunc(o.failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	slices.SortFunc(o.failures, func(a, b failure) int { return strings.Compare(a.err.Error(), b.err.Error()) })
 }
 
 // write carries out one change; false when it has to wait.

@@ -76,6 +76,9 @@ type applicationSets struct {
 	// listeners are the sets that asked hosting services or services of parameters.
 	listeners listeners
 	outages   outages
+	// placements are watched for the sets that ask for them.
+	placements placements
+	factCounts
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
@@ -249,6 +252,7 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 	s.keepers.drop(key.Namespace)
 	s.metrics.drop(key)
 	s.listeners.drop(key)
+	s.placements.settle(key, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.attempts, key)
@@ -282,6 +286,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 	}
 	if o.result.Completeness == generate.Complete { // else some questions were not come to
 		s.listeners.settle(key, facts.asked, facts.plugins)
+		s.placements.settle(key, facts.kinds)
 	}
 	if err := s.decide(ctx, set, before.ticket, &o); err != nil {
 		return reconcile.Result{}, err

@@ -3,8 +3,10 @@ package argo
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +30,8 @@ type facts struct {
 	// service of parameters was asked: a webhook wakes by them.
 	asked   []askedForge
 	plugins bool
+	// kinds are those of the placement resources that were asked for.
+	kinds   []schema.GroupVersionResource
 	answers map[string]answer
 }
 
@@ -46,13 +50,26 @@ func (s *applicationSets) facts(ctx context.Context, set *v1alpha1.ApplicationSe
 // once asks a question that has not been asked yet.
 func once[T any](f *facts, key string, ask func() (T, error)) (T, error) {
 	a, ok := f.answers[key]
-	if !ok {
+	if ok {
+		f.set.repeated.Add(1)
+	} else {
+		f.set.questions.Add(1)
 		v, err := ask()
 		a = answer{v, err}
 		f.answers[key] = a
 	}
 	v, _ := a.value.(T)
 	return v, a.err
+}
+
+// factCounts count the questions of generators, and those of them that the
+// evaluation had an answer to already.
+type factCounts struct{ questions, repeated atomic.Int64 }
+
+// Questions are how often generators asked something that was looked up, and
+// how often they asked it again in the same evaluation.
+func (c *Controllers) Questions() (asked, repeated int64) {
+	return c.sets.questions.Load(), c.sets.repeated.Load()
 }
 
 // Clusters implements generate.Facts.

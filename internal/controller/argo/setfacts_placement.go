@@ -56,10 +56,16 @@ func (f *facts) resources(q generate.ResourceQuery) ([]map[string]any, error) {
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "apiVersion %q: %w", q.APIVersion, err)
 	}
-	gvk, err := f.set.mapper.KindFor(gv.WithResource(q.Resource))
+	gvr := gv.WithResource(q.Resource)
+	gvk, err := f.set.mapper.KindFor(gvr)
+	if err == nil {
+		gvr, err = f.set.mapper.ResourceFor(gvr)
+	}
 	if err != nil {
 		return nil, lookedUp(err, q.Resource+"."+gv.String(), types.NamespacedName{Namespace: f.set.opts.Namespace, Name: q.Name})
 	}
+	f.kinds = append(f.kinds, gvr)
+	f.set.placements.use(f.key, gvr) // before they are read, so that no change is missed
 	if q.Name != "" {
 		key := types.NamespacedName{Namespace: f.set.opts.Namespace, Name: q.Name}
 		one := &unstructured.Unstructured{}

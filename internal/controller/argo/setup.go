@@ -2,6 +2,7 @@ package argo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -113,7 +114,7 @@ func (c *Controllers) Setup(mgr ctrl.Manager) error {
 			return fmt.Errorf("set up the controller of %s: %w", name, err)
 		}
 	}
-	return mgr.Add(c.status)
+	return errors.Join(c.setupPlacements(mgr), mgr.Add(c.status))
 }
 
 // Changed is the engine's callback: the report of a unit may have changed.

@@ -307,4 +307,8 @@ type IgnoreRule struct {
 	Namespace    string
 	Name         string
 	JSONPointers []string
+	// JQ are path expressions; what they name is not compared.
+	JQ []string
+	// Managers are field managers who are trusted with what they own.
+	Managers []string
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/rutterhq/rutter/internal/compare"
 )
 
-var rules = compare.Ignore{
+var ruleList = []rutter.IgnoreRule{
 	{Group: "apps", Kind: "Deployment", JSONPointers: []string{"/spec/replicas"}},
 	{Group: "*", Kind: "Certificate", JSONPointers: []string{"/spec/secretName"}},
 }
@@ -23,6 +23,7 @@ func BenchmarkOwnedHash(b *testing.B) {
 }
 
 func BenchmarkOwnedHashIgnoring(b *testing.B) {
+	rules := read(b, ruleList...)
 	live := sampleOf(b, "deployment").live
 	b.ReportAllocs()
 	for b.Loop() {

@@ -32,7 +32,8 @@ func TestScaledByHand(t *testing.T) {
 		t.Error("OwnedHash didn't change")
 	}
 
-	ignoring := compare.Options{Ignore: rules}
+	rules := read(t, ruleList...)
+	ignoring := compare.Options{Rules: rules}
 	if r := compare.Local(s.desired, edited, ignoring); !r.Equal {
 		t.Errorf("Local with the rule: %+v", r.Diffs)
 	}

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,45 +10,169 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	rutter "github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/jq"
 )
 
-// Ignore is a list of ignoreDifferences. Patterns are read when they are used:
-// the usual ones are literal and cost nothing.
-type Ignore []rutter.IgnoreRule
+// maxSteps bounds one expression on one object: it may run for every event.
+const maxSteps = 20_000
 
-// Validate reports the first glob or pointer that can't be read, as an error
-// of code invalid. The comparisons skip such a rule, which is the safe side,
-// but shows as drift that nobody can explain; so check rules where they enter.
-func (g Ignore) Validate() error {
-	for i, r := range g {
-		for _, pattern := range []struct{ field, text string }{{"group", r.Group}, {"kind", r.Kind}} {
-			if _, err := glob.Compile(pattern.text); err != nil {
-				return rutter.Errorf(rutter.CodeInvalid,
-					"ignoreDifferences[%d].%s: %q is not a glob: %w", i, pattern.field, pattern.text, err)
-			}
+// Rules are ignoreDifferences made ready for use: patterns, pointers and jq are
+// read once, and not for every event. Nil are no rules.
+type Rules struct {
+	list []rule
+}
+
+// rule is one entry of ignoreDifferences.
+type rule struct {
+	group, kind     pattern
+	namespace, name string
+	pointers        pointers
+	jq              []jq.Path
+	managers        []string
+}
+
+// NewRules reads rules, of which the first that can't be read is an error of
+// code invalid that names it: a rule that is quietly left out would show as
+// drift that nobody can explain.
+func NewRules(list []rutter.IgnoreRule) (*Rules, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	out := &Rules{list: make([]rule, len(list))}
+	for i, r := range list {
+		if err := out.list[i].read(r); err != nil {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "ignoreDifferences[%d].%w", i, err)
 		}
-		for _, p := range r.JSONPointers {
-			if _, err := parsePointer(p); err != nil {
-				return rutter.Errorf(rutter.CodeInvalid, "ignoreDifferences[%d].jsonPointers: %w", i, err)
-			}
+	}
+	return out, nil
+}
+
+// CheckRule says what is wrong with a rule, beginning with the field that it is
+// about.
+func CheckRule(r rutter.IgnoreRule) error { return new(rule).read(r) }
+
+// read takes over one rule; the error begins with the field it is about.
+func (r *rule) read(from rutter.IgnoreRule) (err error) {
+	r.namespace, r.name, r.managers = from.Namespace, from.Name, from.Managers
+	if r.group, err = newPattern(from.Group); err != nil {
+		return rutter.Errorf(rutter.CodeInvalid, "group: %w", err)
+	}
+	if r.kind, err = newPattern(from.Kind); err != nil {
+		return rutter.Errorf(rutter.CodeInvalid, "kind: %w", err)
+	}
+	for i, p := range from.JSONPointers {
+		tokens, err := parsePointer(p)
+		if err != nil {
+			return rutter.Errorf(rutter.CodeInvalid, "jsonPointers[%d]: %w", i, err)
 		}
+		r.pointers = append(r.pointers, tokens)
+	}
+	for i, text := range from.JQ {
+		path, err := jq.Compile(text)
+		if err != nil {
+			return rutter.Errorf(rutter.CodeInvalid, "jqPathExpressions[%d]: %w", i, err)
+		}
+		r.jq = append(r.jq, path)
 	}
 	return nil
 }
 
-// of returns the pointers that apply to an object.
-func (g Ignore) of(u *unstructured.Unstructured) pointers {
-	if len(g) == 0 || u == nil {
-		return nil
+func (r *rule) matches(ref rutter.Ref) bool {
+	return (r.name == "" || r.name == ref.Name) &&
+		(r.namespace == "" || r.namespace == ref.Namespace) &&
+		r.group.matches(ref.Group) && r.kind.matches(ref.Kind)
+}
+
+// pattern is a glob, compiled only when it is more than a name or a star.
+type pattern struct {
+	text string
+	glob glob.Glob
+}
+
+func newPattern(text string) (pattern, error) {
+	if text == "*" || !strings.ContainsAny(text, `*?[]{}\!`) {
+		return pattern{text: text}, nil
+	}
+	g, err := glob.Compile(text)
+	if err != nil {
+		return pattern{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a glob: %w", text, err)
+	}
+	return pattern{text: text, glob: g}, nil
+}
+
+func (p pattern) matches(s string) bool {
+	if p.glob != nil {
+		return p.glob.Match(s)
+	}
+	return p.text == "*" || p.text == s
+}
+
+// skips are the places that a walk over a declared and a live object leaves
+// out, as paths that it still has before it. A list has other indices on either
+// side, and an expression finds other elements there; what either names is left
+// out on both. The zero skips cost nothing.
+type skips struct {
+	d, l pointers
+	// fixed is how many of l are pointers as they were written; the rest was
+	// found in the live object.
+	fixed int
+}
+
+// of returns what the rules leave out of an object; each side may be nil.
+func (r *Rules) of(desired, live *unstructured.Unstructured) (s skips) {
+	u := live
+	if u == nil {
+		u = desired
+	}
+	if u == nil {
+		return s
+	}
+	own := controllers(desired, live)
+	s.d, s.l, s.fixed = own, own, len(own)
+	if r == nil {
+		return s
 	}
 	ref := rutter.RefOf(u)
-	var out pointers
-	for i := range g {
-		if !ruleMatches(&g[i], ref) {
+	var plainD, plainL any
+	var found pointers
+	for i := range r.list {
+		rule := &r.list[i]
+		if !rule.matches(ref) {
 			continue
 		}
-		for _, p := range g[i].JSONPointers {
-			if tokens, err := parsePointer(p); err == nil {
+		s.d = append(slices.Clip(s.d), rule.pointers...)
+		s.l = append(slices.Clip(s.l), rule.pointers...)
+		s.fixed = len(s.l)
+		if len(rule.jq) > 0 {
+			s.d = append(slices.Clip(s.d), expressed(rule.jq, desired, &plainD)...)
+			found = append(found, expressed(rule.jq, live, &plainL)...)
+		}
+		if len(rule.managers) > 0 {
+			found = append(found, managedBy(rule.managers, live)...)
+		}
+	}
+	s.l = append(slices.Clip(s.l), found...)
+	return s
+}
+
+// expressed returns the paths that expressions name in an object. One that
+// fails there names nothing: ".spec.containers[]" has none to name where there
+// are no containers. plain is the object in the library's form, made once.
+func expressed(list []jq.Path, u *unstructured.Unstructured, plain *any) pointers {
+	if u == nil {
+		return nil
+	}
+	if *plain == nil {
+		*plain = jq.Plain(u.DeepCopy().Object)
+	}
+	var out pointers
+	for _, path := range list {
+		found, _, err := path.In(*plain, maxSteps)
+		if err != nil {
+			continue
+		}
+		for _, p := range found {
+			if tokens, ok := tokensOf(p); ok {
 				out = append(out, tokens)
 			}
 		}
@@ -54,30 +180,119 @@ func (g Ignore) of(u *unstructured.Unstructured) pointers {
 	return out
 }
 
-func ruleMatches(r *rutter.IgnoreRule, ref rutter.Ref) bool {
-	return (r.Name == "" || r.Name == ref.Name) &&
-		(r.Namespace == "" || r.Namespace == ref.Namespace) &&
-		globMatches(r.Group, ref.Group) && globMatches(r.Kind, ref.Kind)
+// tokensOf is a jq path as a pointer; a slice of a list is none.
+func tokensOf(path []any) (tokens []string, ok bool) {
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			tokens = append(tokens, s)
+		case int:
+			tokens = append(tokens, strconv.Itoa(s))
+		default:
+			return nil, false
+		}
+	}
+	return tokens, len(tokens) > 0
 }
 
-// globMatches compiles a pattern only when it is more than a name or a star.
-func globMatches(pattern, s string) bool {
-	if pattern == "*" {
-		return true
+// managedBy returns the live places that any of the managers owns.
+func managedBy(managers []string, live *unstructured.Unstructured) (out pointers) {
+	if live == nil {
+		return nil
 	}
-	if !strings.ContainsAny(pattern, `*?[]{}\!`) {
-		return pattern == s
-	}
-	g, err := glob.Compile(pattern)
-	return err == nil && g.Match(s)
+	eachEntry(live, func(e managedEntry) {
+		if len(e.fields) > 0 && slices.Contains(managers, e.manager) {
+			out = appendOwned(out, node{fields: e.fields, exists: true}, live.Object, nil)
+		}
+	})
+	return out
 }
 
-// pointers are paths that a walk still has before it, as tokens. A walk asks
-// for the next set at every step down; nil costs nothing.
+// appendOwned appends the live places below at that n owns.
+func appendOwned(out pointers, n node, v any, at []string) pointers {
+	if n.alone() && len(at) > 0 {
+		return append(out, slices.Clone(at))
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if c := n.field(name); c.exists {
+				out = appendOwned(out, c, child, append(at, name))
+			}
+		}
+	case []any:
+		keys := n.listKeys()
+		for i, child := range v {
+			c := n.value(child)
+			if elem, ok := child.(map[string]any); ok && keys != nil {
+				c = n.keyed(elem, keys)
+			}
+			if c.exists {
+				out = appendOwned(out, c, child, append(at, strconv.Itoa(i)))
+			}
+		}
+	}
+	return out
+}
+
+// field returns what remains below a field; hit says that the field itself is
+// left out.
+func (s skips) field(name string) (next skips, hit bool) {
+	if len(s.d) == 0 && len(s.l) == 0 {
+		return skips{}, false
+	}
+	var hitD, hitL bool
+	next.d, hitD = s.d.step(name)
+	next.l, hitL = s.l.step(name)
+	return next, hitD || hitL
+}
+
+// elem is field for an element of a list, which is at index d of the declared
+// and at index l of the live list; a negative index means that it isn't there.
+func (s skips) elem(d, l int) (next skips, hit bool) {
+	if len(s.d) == 0 && len(s.l) == 0 {
+		return skips{}, false
+	}
+	var hitD, hitL bool
+	if d >= 0 {
+		next.d, hitD = s.d.step(strconv.Itoa(d))
+	}
+	if l >= 0 {
+		next.l, hitL = s.l.step(strconv.Itoa(l))
+	}
+	return next, hitD || hitL
+}
+
+// none says that nothing is left out below.
+func (s skips) none() bool { return len(s.d) == 0 && len(s.l) == 0 }
+
+// pairs yields the indices of the elements of two lists, which are compared as
+// wholes, that are not left out; ok is false when they are not as many.
+func (s skips) pairs(d, l []any) (pairs [][2]int, ok bool) {
+	for i := range d {
+		if _, hit := s.elem(i, -1); !hit {
+			pairs = append(pairs, [2]int{i, 0})
+		}
+	}
+	n := 0
+	for i := range l {
+		if _, hit := s.elem(-1, i); hit {
+			continue
+		}
+		if n == len(pairs) {
+			return nil, false
+		}
+		pairs[n][1] = i
+		n++
+	}
+	return pairs, n == len(pairs)
+}
+
+// pointers are paths as tokens.
 type pointers [][]string
 
-// step returns what remains below the field or index token; hit says that the
-// child itself is ignored.
+// step returns what remains below a field or index; hit says that the child
+// itself is named.
 func (p pointers) step(token string) (next pointers, hit bool) {
 	for _, tokens := range p {
 		if tokens[0] != token {
@@ -97,6 +312,26 @@ func (p pointers) index(i int) (next pointers, hit bool) {
 		return nil, false
 	}
 	return p.step(strconv.Itoa(i))
+}
+
+// backwards sorts paths so that of two in the same list the later element comes
+// first: taking one out then moves none that is still to be found.
+func (p pointers) backwards() pointers {
+	out := slices.Clone(p)
+	slices.SortStableFunc(out, func(a, b []string) int {
+		for i := range min(len(a), len(b)) {
+			x, errX := strconv.Atoi(a[i])
+			y, errY := strconv.Atoi(b[i])
+			if errX == nil && errY == nil && x != y {
+				return cmp.Compare(y, x)
+			}
+			if a[i] != b[i] {
+				return cmp.Compare(a[i], b[i])
+			}
+		}
+		return cmp.Compare(len(b), len(a))
+	})
+	return out
 }
 
 // parsePointer reads an RFC 6901 pointer to something below the root.
@@ -119,10 +354,10 @@ func parsePointer(s string) ([]string, error) {
 	return tokens, nil
 }
 
-// Strip returns obj without what the rules ignore. It shares what it did not
-// have to copy with obj, which stays as it was: treat both as read-only.
-func Strip(obj *unstructured.Unstructured, ignore Ignore) *unstructured.Unstructured {
-	ptrs := ignore.of(obj)
+// Strip returns obj without what the rules ignore in it. It shares what it did
+// not have to copy with obj, which stays as it was: treat both as read-only.
+func Strip(obj *unstructured.Unstructured, rules *Rules) *unstructured.Unstructured {
+	ptrs := rules.of(obj, nil).d
 	if len(ptrs) == 0 {
 		return obj
 	}

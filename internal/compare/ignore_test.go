@@ -10,6 +10,16 @@ import (
 	"github.com/rutterhq/rutter/internal/compare"
 )
 
+// read makes rules ready.
+func read(t testing.TB, rules ...rutter.IgnoreRule) *compare.Rules {
+	t.Helper()
+	out, err := compare.NewRules(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
 func TestStrip(t *testing.T) {
 	t.Parallel()
 	const object = `{apiVersion: example.com/v1, kind: Widget, metadata: {name: w, namespace: ns, annotations: {a/b: "1", c~d: "2"}}, spec: {l: [{x: 1, z: 2}, {x: 3}, {x: 4}], r: 3}}`
@@ -33,7 +43,7 @@ func TestStrip(t *testing.T) {
 		t.Run(tt.reason, func(t *testing.T) {
 			t.Parallel()
 			in := parse(t, object)
-			got := compare.Strip(in, compare.Ignore{tt.rule})
+			got := compare.Strip(in, read(t, tt.rule))
 			if d := cmp.Diff(parse(t, tt.want).Object, got.Object); d != "" {
 				t.Error(d)
 			}
@@ -44,17 +54,17 @@ func TestStrip(t *testing.T) {
 	}
 }
 
-func TestIgnoreValidate(t *testing.T) {
+func TestNewRules(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ rule, want string }{
 		{"/spec/replicas", ""},
 		{"/metadata/annotations/a~1b", ""},
-		{"spec/replicas", `ignoreDifferences[1].jsonPointers: "spec/replicas" is not a JSON pointer`},
+		{"spec/replicas", `ignoreDifferences[1].jsonPointers[0]: "spec/replicas" is not a JSON pointer`},
 		{"", `must start with "/"`},
 		{"/a~2b", "is written ~0"},
 		{"/a~", "is written ~0"},
 	} {
-		err := compare.Ignore{{}, {Group: "*", Kind: "*", JSONPointers: []string{tt.rule}}}.Validate()
+		_, err := compare.NewRules([]rutter.IgnoreRule{{}, {Group: "*", Kind: "*", JSONPointers: []string{tt.rule}}})
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%q: %v", tt.rule, err)
@@ -62,7 +72,7 @@ func TestIgnoreValidate(t *testing.T) {
 			t.Errorf("%q: %v, want %q", tt.rule, err, tt.want)
 		}
 	}
-	if err := (compare.Ignore{{Group: "[", Kind: "x"}}).Validate(); err == nil || !strings.Contains(err.Error(), "ignoreDifferences[0].group") {
+	if _, err := compare.NewRules([]rutter.IgnoreRule{{Group: "[", Kind: "x"}}); err == nil || !strings.Contains(err.Error(), "ignoreDifferences[0].group") {
 		t.Errorf("a glob that can't be read: %v", err)
 	}
 }
@@ -109,14 +119,14 @@ func TestRespect(t *testing.T) {
 			t.Parallel()
 			rule := rutter.IgnoreRule{Group: "apps", Kind: "Deployment", JSONPointers: []string{tt.pointer}}
 			in := parse(t, tt.desired)
-			got := compare.Respect(in, parse(t, tt.live), compare.Ignore{rule})
+			got := compare.Respect(in, parse(t, tt.live), read(t, rule))
 			if d := cmp.Diff(parse(t, tt.want).Object, got.Object); d != "" {
 				t.Error(d)
 			}
 			if d := cmp.Diff(parse(t, tt.desired).Object, in.Object); d != "" {
 				t.Errorf("the input was changed: %s", d)
 			}
-			if got := compare.Respect(in, nil, compare.Ignore{rule}); got != in {
+			if got := compare.Respect(in, nil, read(t, rule)); got != in {
 				t.Error("an object that doesn't exist is not sent as declared")
 			}
 		})

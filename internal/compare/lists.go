@@ -33,7 +33,7 @@ func (w *localWalk) hidden() bool {
 	return w.secret && (len(w.at) == 0 || w.at[0].name != "metadata")
 }
 
-func (w *localWalk) list(d, l []any, n node, skip pointers) {
+func (w *localWalk) list(d, l []any, n node, skip skips) {
 	if len(d) == 0 {
 		if len(l) > 0 {
 			w.add(d, true, l, true)
@@ -54,7 +54,7 @@ func (w *localWalk) list(d, l []any, n node, skip pointers) {
 // keyed compares the declared elements with those that have the same keys.
 // More live elements are allowed; another order of ours is not, because an
 // apply would restore it. Keys that don't identify are left to the server.
-func (w *localWalk) keyed(d, l []any, keys []string, n node, skip pointers) {
+func (w *localWalk) keyed(d, l []any, keys []string, n node, skip skips) {
 	places := make([]int, len(d))
 	for i, v := range d {
 		elem, ok := v.(map[string]any)
@@ -72,7 +72,7 @@ func (w *localWalk) keyed(d, l []any, keys []string, n node, skip pointers) {
 	}
 	last := -1
 	for i, at := range places {
-		next, hit := skip.index(i)
+		next, hit := skip.elem(i, at)
 		if hit {
 			continue
 		}
@@ -92,13 +92,13 @@ func (w *localWalk) keyed(d, l []any, keys []string, n node, skip pointers) {
 }
 
 // set compares the elements of a set, which have no parts.
-func (w *localWalk) set(d, l []any, skip pointers) {
+func (w *localWalk) set(d, l []any, skip skips) {
 	last := -1
 	for i, v := range d {
-		if _, hit := skip.index(i); hit {
+		at := indexOf(l, v)
+		if _, hit := skip.elem(i, at); hit {
 			continue
 		}
-		at := indexOf(l, v)
 		if at < 0 {
 			w.push(step{kind: stepValue, value: v})
 			w.add(v, true, nil, false)
@@ -119,19 +119,33 @@ func indexOf(list []any, v any) int {
 	return -1
 }
 
-// indexed compares a list that an apply replaces.
-func (w *localWalk) indexed(d, l []any, n node, skip pointers) {
-	if len(d) != len(l) {
+// indexed compares a list that an apply replaces. What is left out may have
+// moved the rest.
+func (w *localWalk) indexed(d, l []any, n node, skip skips) {
+	if skip.none() {
+		if len(d) != len(l) {
+			w.add(d, true, l, true)
+			return
+		}
+		for i := range d {
+			w.pair(d, l, i, i, n, skip)
+		}
+		return
+	}
+	pairs, ok := skip.pairs(d, l)
+	if !ok {
 		w.add(d, true, l, true)
 		return
 	}
-	for i := range d {
-		next, hit := skip.index(i)
-		if hit {
-			continue
-		}
-		w.push(step{kind: stepIndex, index: i})
-		w.value(d[i], l[i], l[i] != nil, n.inside(), next)
-		w.pop()
+	for _, p := range pairs {
+		next, _ := skip.elem(p[0], p[1])
+		w.pair(d, l, p[0], p[1], n, next)
 	}
+}
+
+// pair compares an element of d with the one of l that it has to be equal to.
+func (w *localWalk) pair(d, l []any, i, j int, n node, skip skips) {
+	w.push(step{kind: stepIndex, index: i})
+	w.value(d[i], l[j], l[j] != nil, n.inside(), skip)
+	w.pop()
 }

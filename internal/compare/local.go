@@ -29,7 +29,7 @@ func Local(desired, live *unstructured.Unstructured, opts Options) Result {
 		builtin:  builtinGroup(live.GroupVersionKind().Group),
 		secret:   isSecret(live) || isSecret(desired),
 	}
-	skip := opts.Ignore.of(live)
+	skip := opts.Rules.of(desired, live)
 	w.top(desired.Object, live.Object, n, skip)
 	w.removed(desired.Object, live.Object, n, skip)
 	return f.result(live)
@@ -91,18 +91,18 @@ func (f *findings) skipped(name string) bool {
 	return false
 }
 
-func (w *localWalk) top(d, l map[string]any, n node, skip pointers) {
+func (w *localWalk) top(d, l map[string]any, n node, skip skips) {
 	for name, v := range d {
 		w.child(name, v, l, n, skip)
 	}
 }
 
 // child compares one declared field with the one of the same name.
-func (w *localWalk) child(name string, v any, l map[string]any, n node, skip pointers) {
+func (w *localWalk) child(name string, v any, l map[string]any, n node, skip skips) {
 	if w.skipped(name) {
 		return
 	}
-	next, hit := skip.step(name)
+	next, hit := skip.field(name)
 	if hit {
 		return
 	}
@@ -112,7 +112,7 @@ func (w *localWalk) child(name string, v any, l map[string]any, n node, skip poi
 	w.pop()
 }
 
-func (w *localWalk) value(d, l any, found bool, n node, skip pointers) {
+func (w *localWalk) value(d, l any, found bool, n node, skip skips) {
 	if !found {
 		if !w.mayBeAbsent(d, n) {
 			w.add(d, true, nil, false)
@@ -181,7 +181,7 @@ func (w *localWalk) sameLeaf(d, l any) bool {
 
 // mapping compares a map. One that is owned whole, or known to be atomic, is
 // replaced by an apply, so that more live entries are a difference there.
-func (w *localWalk) mapping(d, l map[string]any, n node, skip pointers) {
+func (w *localWalk) mapping(d, l map[string]any, n node, skip skips) {
 	for name, v := range d {
 		w.child(name, v, l, n, skip)
 	}
@@ -192,7 +192,7 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip pointers) {
 		if _, declared := d[name]; declared || v == nil {
 			continue
 		}
-		if _, hit := skip.step(name); hit || w.builtin && w.defaulted(name, v, l) {
+		if _, hit := skip.field(name); hit || w.builtin && w.defaulted(name, v, l) {
 			continue
 		}
 		w.push(step{kind: stepField, name: name})

@@ -14,13 +14,13 @@ import (
 //
 // It runs for every event of every object, so it walks the field set and the
 // object side by side and builds nothing but one buffer.
-func OwnedHash(live *unstructured.Unstructured, manager string, ignore Ignore) (hash string, ok bool) {
+func OwnedHash(live *unstructured.Unstructured, manager string, rules *Rules) (hash string, ok bool) {
 	n, ok := owned(live, manager)
 	if !ok {
 		return "", false
 	}
 	w := ownedWriter{buf: make([]byte, 0, hashBuffer)}
-	w.root(n.fields, live.Object, ignore.of(live))
+	w.root(n.fields, live.Object, rules.of(nil, live).l)
 	return digest(w.buf), true
 }
 

@@ -24,7 +24,7 @@ func Predicted(predicted, live *unstructured.Unstructured, opts Options) Result 
 	}
 	before, _ := owned(live, opts.manager())
 	w := &predictedWalk{findings: f, secret: isSecret(live) || isSecret(predicted)}
-	w.mapping(predicted.Object, live.Object, after, before, opts.Ignore.of(live))
+	w.mapping(predicted.Object, live.Object, after, before, opts.Rules.of(predicted, live))
 	return f.result(live)
 }
 
@@ -43,7 +43,7 @@ type place struct {
 	after, before node
 }
 
-func (w *predictedWalk) compare(c place, skip pointers) {
+func (w *predictedWalk) compare(c place, skip skips) {
 	if !c.after.exists && !c.before.exists {
 		return // nothing here is or was ours
 	}
@@ -73,9 +73,9 @@ func (w *predictedWalk) compare(c place, skip pointers) {
 	w.add(c.p, true, c.l, true)
 }
 
-func (w *predictedWalk) mapping(p, l map[string]any, after, before node, skip pointers) {
+func (w *predictedWalk) mapping(p, l map[string]any, after, before node, skip skips) {
 	visit := func(name string) {
-		next, hit := skip.step(name)
+		next, hit := skip.field(name)
 		if hit || w.skipped(name) || w.lastApplied(name) {
 			return
 		}
@@ -102,7 +102,7 @@ func (w *predictedWalk) lastApplied(name string) bool {
 	return name == lastApplied && len(w.at) == 2 && w.at[1].name == "annotations"
 }
 
-func (w *predictedWalk) list(p, l []any, after, before node, skip pointers) {
+func (w *predictedWalk) list(p, l []any, after, before node, skip skips) {
 	if w.secret && w.at[0].name != "metadata" {
 		if !sameValue(p, l) {
 			w.add(p, true, l, true)
@@ -123,15 +123,18 @@ func (w *predictedWalk) list(p, l []any, after, before node, skip pointers) {
 	}
 }
 
-func (w *predictedWalk) keyed(p, l []any, keys []string, after, before node, skip pointers) {
+func (w *predictedWalk) keyed(p, l []any, keys []string, after, before node, skip skips) {
 	last := -1
 	for i, v := range p {
-		next, hit := skip.index(i)
 		elem, ok := v.(map[string]any)
-		if hit || !ok {
+		if !ok {
 			continue
 		}
 		at, _ := findElem(l, elem, keys)
+		next, hit := skip.elem(i, at)
+		if hit {
+			continue
+		}
 		c := place{p: elem, hasP: true, hasL: at >= 0, after: after.keyed(elem, keys), before: before.keyed(elem, keys)}
 		if at >= 0 {
 			c.l = l[at]
@@ -148,25 +151,25 @@ func (w *predictedWalk) keyed(p, l []any, keys []string, after, before node, ski
 	}
 	for i, v := range l {
 		elem, ok := v.(map[string]any)
-		if _, hit := skip.index(i); hit || !ok {
+		if _, hit := skip.elem(-1, i); hit || !ok {
 			continue
 		}
 		if at, _ := findElem(p, elem, keys); at >= 0 {
 			continue
 		}
 		w.push(step{kind: stepKeyed, elem: elem, keys: keys})
-		w.compare(place{l: elem, hasL: true, before: before.keyed(elem, keys)}, nil)
+		w.compare(place{l: elem, hasL: true, before: before.keyed(elem, keys)}, skips{})
 		w.pop()
 	}
 }
 
-func (w *predictedWalk) set(p, l []any, after, before node, skip pointers) {
+func (w *predictedWalk) set(p, l []any, after, before node, skip skips) {
 	last := -1
 	for i, v := range p {
-		if _, hit := skip.index(i); hit || !after.value(v).exists {
+		at := indexOf(l, v)
+		if _, hit := skip.elem(i, at); hit || !after.value(v).exists {
 			continue
 		}
-		at := indexOf(l, v)
 		if at < 0 {
 			w.push(step{kind: stepValue, value: v})
 			w.add(v, true, nil, false)
@@ -177,7 +180,7 @@ func (w *predictedWalk) set(p, l []any, after, before node, skip pointers) {
 		last = max(last, at)
 	}
 	for i, v := range l {
-		if _, hit := skip.index(i); hit || !before.value(v).exists || indexOf(p, v) >= 0 {
+		if _, hit := skip.elem(-1, i); hit || !before.value(v).exists || indexOf(p, v) >= 0 {
 			continue
 		}
 		w.push(step{kind: stepValue, value: v})
@@ -187,20 +190,32 @@ func (w *predictedWalk) set(p, l []any, after, before node, skip pointers) {
 }
 
 // indexed compares a list that is owned whole.
-func (w *predictedWalk) indexed(p, l []any, after, before node, skip pointers) {
-	if len(p) != len(l) {
+func (w *predictedWalk) indexed(p, l []any, after, before node, skip skips) {
+	if skip.none() {
+		if len(p) != len(l) {
+			w.add(p, true, l, true)
+			return
+		}
+		for i := range p {
+			w.pair(p, l, i, i, after, before, skip)
+		}
+		return
+	}
+	pairs, ok := skip.pairs(p, l)
+	if !ok {
 		w.add(p, true, l, true)
 		return
 	}
-	for i := range p {
-		next, hit := skip.index(i)
-		if hit {
-			continue
-		}
-		w.push(step{kind: stepIndex, index: i})
-		w.compare(place{
-			p: p[i], l: l[i], hasP: true, hasL: true, after: after.inside(), before: before.inside(),
-		}, next)
-		w.pop()
+	for _, at := range pairs {
+		next, _ := skip.elem(at[0], at[1])
+		w.pair(p, l, at[0], at[1], after, before, next)
 	}
+}
+
+func (w *predictedWalk) pair(p, l []any, i, j int, after, before node, skip skips) {
+	w.push(step{kind: stepIndex, index: i})
+	w.compare(place{
+		p: p[i], l: l[j], hasP: true, hasL: true, after: after.inside(), before: before.inside(),
+	}, skip)
+	w.pop()
 }

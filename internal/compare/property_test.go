@@ -94,8 +94,11 @@ func FuzzCompare(f *testing.F) {
 			return
 		}
 		a, b := &unstructured.Unstructured{Object: d}, &unstructured.Unstructured{Object: l}
-		ignore := compare.Ignore{{Group: "*", Kind: "*", JSONPointers: []string{pointer}}}
-		opts := compare.Options{Ignore: ignore}
+		ignore, err := compare.NewRules([]rutter.IgnoreRule{{Group: "*", Kind: "*", JSONPointers: []string{pointer}, JQ: []string{pointer}}})
+		if err != nil {
+			ignore = nil
+		}
+		opts := compare.Options{Rules: ignore}
 		r := compare.Local(a, b, opts)
 		if r.Equal == (len(r.Diffs) > 0) {
 			t.Errorf("equal %v with %d differences", r.Equal, len(r.Diffs))

@@ -4,7 +4,7 @@ import "strings"
 
 // removed finds what our manager owns in the live object and Git no longer
 // declares: an apply would take it away.
-func (w *localWalk) removed(d, l any, n node, skip pointers) {
+func (w *localWalk) removed(d, l any, n node, skip skips) {
 	if n.leaf() {
 		return // declared, or it would have been found one level up
 	}
@@ -20,11 +20,11 @@ func (w *localWalk) removed(d, l any, n node, skip pointers) {
 	}
 }
 
-func (w *localWalk) removedField(name string, d, l any, n node, skip pointers) {
+func (w *localWalk) removedField(name string, d, l any, n node, skip skips) {
 	if w.skipped(name) {
 		return
 	}
-	next, hit := skip.step(name)
+	next, hit := skip.field(name)
 	lm, _ := l.(map[string]any)
 	lv, live := lm[name]
 	if hit || !live || lv == nil {
@@ -52,14 +52,16 @@ func (n node) alone() bool {
 	return self && len(n.fields) == 1
 }
 
-func (w *localWalk) removedElem(key string, d, l any, n node, skip pointers) {
+func (w *localWalk) removedElem(key string, d, l any, n node, skip skips) {
 	want := parseKey(key)
 	ll, _ := l.([]any)
 	at := findKeyed(ll, want)
 	if want == nil || at < 0 {
 		return
 	}
-	next, hit := skip.index(at)
+	dl, _ := d.([]any)
+	declared := findKeyed(dl, want)
+	next, hit := skip.elem(declared, at)
 	if hit {
 		return
 	}
@@ -70,8 +72,6 @@ func (w *localWalk) removedElem(key string, d, l any, n node, skip pointers) {
 		w.push(step{kind: stepKeyed, elem: elem, keys: keyNames(key)})
 	}
 	defer w.pop()
-	dl, _ := d.([]any)
-	declared := findKeyed(dl, want)
 	if declared < 0 {
 		w.add(nil, false, elem, true)
 		return
@@ -88,14 +88,14 @@ func findKeyed(list []any, want map[string]any) int {
 	return -1
 }
 
-func (w *localWalk) removedValue(text string, d, l any, skip pointers) {
+func (w *localWalk) removedValue(text string, d, l any, skip skips) {
 	dl, _ := d.([]any)
 	ll, _ := l.([]any)
 	for i, v := range ll {
 		if inline(v) != text {
 			continue
 		}
-		if _, hit := skip.index(i); hit || indexOf(dl, v) >= 0 {
+		if _, hit := skip.elem(-1, i); hit || indexOf(dl, v) >= 0 {
 			return
 		}
 		if w.hidden() {

@@ -18,20 +18,31 @@ import (
 // alone and don't send any more; so a field that is ours is sent with its live
 // value, and only what others own, or nobody, is left out. An object that
 // doesn't exist yet is sent as it is declared.
-func Respect(desired, live *unstructured.Unstructured, ignore Ignore) *unstructured.Unstructured {
+func Respect(desired, live *unstructured.Unstructured, rules *Rules) *unstructured.Unstructured {
 	if desired == nil || live == nil {
 		return desired
 	}
-	ptrs := ignore.of(live)
-	if len(ptrs) == 0 {
+	skip := rules.of(desired, live)
+	if len(skip.d) == 0 && len(skip.l) == 0 {
 		return desired
 	}
 	ours, _ := owned(live, rutter.FieldManager)
 	r := respecting{kind: live.GetKind(), builtin: builtinGroup(live.GroupVersionKind().Group)}
 	who := owners{ours: ours, others: othersOf(live, rutter.FieldManager)}
+	fromLive := r
+	fromLive.live = true
 	out := FoldSecret(desired).DeepCopy()
-	for _, tokens := range ptrs {
+	for _, tokens := range skip.d.backwards() {
 		v, _ := r.at(side{out.Object, true}, side{live.Object, true}, tokens, who)
+		out.Object, _ = v.(map[string]any)
+	}
+	// What was only found in the live object: forwards, so that what is put into
+	// a list comes to stand where it is live.
+	for _, tokens := range slices.Backward(skip.l[skip.fixed:].backwards()) {
+		if slices.ContainsFunc(skip.d, func(p []string) bool { return slices.Equal(p, tokens) }) {
+			continue
+		}
+		v, _ := fromLive.at(side{out.Object, true}, side{live.Object, true}, tokens, who)
 		out.Object, _ = v.(map[string]any)
 	}
 	return out
@@ -90,9 +101,15 @@ func (o owners) listKeys() []string {
 	return nil
 }
 
+func (o owners) isSet() bool {
+	return o.ours.isSet() || slices.ContainsFunc(o.others, node.isSet)
+}
+
 type respecting struct {
 	kind    string
 	builtin bool
+	// live says that indices are those of the live lists.
+	live bool
 	// field and parent are the innermost names on the way down.
 	field, parent string
 }
@@ -134,33 +151,52 @@ func hasField(m map[string]any, name string) bool {
 }
 
 // elem goes on into one element of a declared list and finds the live element
-// that it stands for.
+// that it stands for, or the other way round.
 func (r respecting) elem(list []any, l side, tokens []string, who owners) []any {
 	i, err := strconv.Atoi(tokens[0])
-	if err != nil || i < 0 || i >= len(list) {
+	live, _ := l.v.([]any)
+	named := list
+	if r.live {
+		named = live
+	}
+	if err != nil || i < 0 || i >= len(named) {
 		return list
 	}
 	keys := who.listKeys()
 	if keys == nil && r.builtin {
-		keys = builtinKeys(r.kind, r.field, r.parent, list)
+		keys = builtinKeys(r.kind, r.field, r.parent, named)
 	}
-	live, _ := l.v.([]any)
-	at := i
-	elem, isMap := list[i].(map[string]any)
-	down := func(n node) node { return n.inside() }
-	if keys != nil && isMap {
+	d, at, down := i, i, func(n node) node { return n.inside() }
+	if elem, isMap := named[i].(map[string]any); isMap && keys != nil {
+		d, _ = findElem(list, elem, keys)
 		at, _ = findElem(live, elem, keys)
 		down = func(n node) node { return n.keyed(elem, keys) }
+	} else if who.isSet() {
+		d, at = indexOf(list, named[i]), indexOf(live, named[i])
+		down = func(n node) node { return n.value(named[i]) }
 	}
-	var ls side
+	if r.live && keys == nil && !who.isSet() && len(tokens) == 1 {
+		return slices.Insert(list, min(i, len(list)), runtime.DeepCopyJSONValue(live[i]))
+	}
+	var ls, ds side
 	if at >= 0 && at < len(live) {
 		ls = side{live[at], true}
 	}
-	child, kept := r.at(side{list[i], true}, ls, tokens[1:], who.down(down))
-	if !kept {
-		return slices.Delete(list, i, i+1)
+	if d >= 0 && d < len(list) {
+		ds = side{list[d], true}
+	} else if len(tokens) > 1 {
+		return list // Git has no such element: what is left of it goes
 	}
-	list[i] = child
+	child, kept := r.at(ds, ls, tokens[1:], who.down(down))
+	switch {
+	case !ds.ok && kept:
+		return append(list, child)
+	case !ds.ok:
+		return list
+	case !kept:
+		return slices.Delete(list, d, d+1)
+	}
+	list[d] = child
 	return list
 }
 

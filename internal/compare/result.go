@@ -22,8 +22,8 @@ const (
 type Options struct {
 	// Manager is the field manager whose Apply entry counts as ours; empty means rutter.FieldManager.
 	Manager string
-	// Ignore are the ignoreDifferences of the unit.
-	Ignore Ignore
+	// Rules are what is left out of every comparison.
+	Rules *Rules
 }
 
 func (o Options) manager() string { return cmp.Or(o.Manager, rutter.FieldManager) }

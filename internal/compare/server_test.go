@@ -286,7 +286,8 @@ func TestServerKeepsIgnoredFields(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
 	original := srv.place(sampleOf(t, "deployment").desired)
-	ignoring := compare.Options{Ignore: rules}
+	rules := read(t, ruleList...)
+	ignoring := compare.Options{Rules: rules}
 	for _, tt := range []struct {
 		reason string
 		scale  int64

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/compare"
 )
 
 // Config is what the translation needs to know of the control plane.
@@ -125,14 +126,15 @@ func (t *translation) ignore() []rutter.IgnoreRule {
 	var rules []rutter.IgnoreRule
 	for i, r := range t.app.Spec.IgnoreDifferences {
 		field := fmt.Sprintf("spec.ignoreDifferences[%d]", i)
-		t.unsupported(len(r.JQPathExpressions) > 0, field+".jqPathExpressions")
-		t.unsupported(len(r.ManagedFieldsManagers) > 0, field+".managedFieldsManagers")
-		for j, p := range r.JSONPointers {
-			if !strings.HasPrefix(p, "/") {
-				t.invalid("%s.jsonPointers[%d]: %q is not a JSON pointer: it must begin with /", field, j, p)
-			}
+		rule := rutter.IgnoreRule{
+			Group: r.Group, Kind: r.Kind, Name: r.Name, Namespace: r.Namespace,
+			JSONPointers: r.JSONPointers, JQ: r.JQPathExpressions, Managers: r.ManagedFieldsManagers,
 		}
-		rules = append(rules, rutter.IgnoreRule{Group: r.Group, Kind: r.Kind, Name: r.Name, Namespace: r.Namespace, JSONPointers: r.JSONPointers})
+		if err := compare.CheckRule(rule); err != nil {
+			t.invalid("%s.%s", field, err)
+			continue
+		}
+		rules = append(rules, rule)
 	}
 	return rules
 }

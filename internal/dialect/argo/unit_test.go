@@ -124,8 +124,9 @@ func TestSpecConditions(t *testing.T) {
 		{"bad pointer", plain + ", ignoreDifferences: [{kind: A, jsonPointers: [spec]}]", bad, "spec.ignoreDifferences[0].jsonPointers[0]", rutter.CodeForbidden, ""},
 
 		{"hydrator", "sourceHydrator: {drySource: {repoURL: https://x, path: a, targetRevision: main}, syncSource: {targetBranch: b, path: a}}, destination: {name: a}", todo, "spec.sourceHydrator", rutter.CodeUnsupported, "its branch is not made here"},
-		{"jq", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: [.a]}]", todo, "spec.ignoreDifferences[0].jqPathExpressions", "", ""},
-		{"managers", plain + ", ignoreDifferences: [{kind: A, managedFieldsManagers: [a]}]", todo, "spec.ignoreDifferences[0].managedFieldsManagers", "", ""},
+		{"bad jq", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: ['.a', '.b |']}]", bad, "spec.ignoreDifferences[0].jqPathExpressions[1]", rutter.CodeForbidden, ""},
+		{"jq that looks around", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: ['.a | select(env.X)']}]", bad, "env is not acted on", rutter.CodeForbidden, ""},
+		{"bad glob", plain + ", ignoreDifferences: [{kind: '[', jsonPointers: [/a]}]", bad, "spec.ignoreDifferences[0].kind", rutter.CodeForbidden, ""},
 		{"retry refresh", plain + ", syncPolicy: {retry: {refresh: true}}", todo, "spec.syncPolicy.retry.refresh", "", ""},
 		{"option", plain + ", syncPolicy: {syncOptions: [Replace=true]}", todo, `spec.syncPolicy.syncOptions[0] "Replace=true"`, "", ""},
 		{"option with spaces", plain + ", syncPolicy: {syncOptions: ['CreateNamespace = true']}", todo, `"CreateNamespace = true"`, "", "options are exact strings"},
@@ -148,14 +149,14 @@ func TestSpecConditions(t *testing.T) {
 }
 
 func TestToUnitSaysAllThatIsWrong(t *testing.T) {
-	u, conditions := argo.ToUnit(app(t, "spec: {source: {}, ignoreDifferences: [{kind: A, jqPathExpressions: [.a]}]}"), config, noProjects)
+	u, conditions := argo.ToUnit(app(t, "spec: {source: {}, ignoreDifferences: [{kind: A, jqPathExpressions: [def]}]}"), config, noProjects)
 	var got []string
 	for _, c := range conditions {
 		got = append(got, c.Type+" "+c.Message)
 	}
 	want := []string{
 		"InvalidSpecError spec.source.repoURL is required",
-		"UnsupportedFieldWarning spec.ignoreDifferences[0].jqPathExpressions is not acted on yet",
+		`InvalidSpecError spec.ignoreDifferences[0].jqPathExpressions[0]: "def" is not a jq path: unexpected EOF`,
 		"InvalidSpecError spec.destination: server or name must be set",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -8,11 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/generate"
 )
 
 func (r *root) appsetCommand() *cobra.Command {
 	c := &cobra.Command{Use: "appset", Aliases: []string{"applicationset", "applicationsets", "appsets"}, Short: "Look at ApplicationSets and what they generate"}
-	c.AddCommand(r.appsetList(), r.appsetGet(), r.appsetGenerate())
+	c.AddCommand(r.appsetList(), r.appsetGet(), r.appsetGenerate(), r.appsetDelete())
 	return c
 }
 
@@ -28,11 +29,11 @@ func (r *root) appsetList() *cobra.Command {
 			if err := cl.List(c.Context(), &list, r.within(false)); err != nil {
 				return fmt.Errorf("list ApplicationSets: %w", err)
 			}
-			t := table{header: []string{"NAME", "NAMESPACE", "APPLICATIONS", "HEALTH", "MESSAGE"}, wide: 1}
+			t := table{header: []string{"NAME", "NAMESPACE", "APPLICATIONS", "HELD", "HEALTH", "MESSAGE"}, wide: 1}
 			for i := range list.Items {
 				s := &list.Items[i]
 				health, message := setState(s)
-				t.rows = append(t.rows, []string{s.Name, s.Namespace, strconv.FormatInt(s.Status.ResourcesCount, 10), orDash(health), orDash(message)})
+				t.rows = append(t.rows, []string{s.Name, s.Namespace, strconv.FormatInt(s.Status.ResourcesCount, 10), orDash(generate.HeldCount(s)), orDash(health), orDash(message)})
 			}
 			return r.print(list, t)
 		},
@@ -75,6 +76,13 @@ func (r *root) appsetGet() *cobra.Command {
 			if r.output == "table" || r.output == "wide" {
 				for _, cond := range set.Status.Conditions {
 					fmt.Fprintf(r.out, "%s=%s: %s\n", cond.Type, cond.Status, cond.Message)
+				}
+				fmt.Fprintln(r.out)
+			}
+			if digest := generate.HeldDigest(&set); digest != "" && r.output != "json" && r.output != "yaml" {
+				fmt.Fprintln(r.out, "These would be deleted, and wait for an approval:")
+				for _, name := range heldNames(c, cl, &set, digest) {
+					fmt.Fprintf(r.out, "  - %s\n", name)
 				}
 				fmt.Fprintln(r.out)
 			}

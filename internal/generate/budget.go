@@ -120,10 +120,19 @@ func (h *Held) Approval(set *v1alpha1.ApplicationSet) string {
 
 // HeldDigest is the digest of the plan that waits in a set, by what its status
 // says of it; empty when none waits.
-func HeldDigest(set *v1alpha1.ApplicationSet) string {
+func HeldDigest(set *v1alpha1.ApplicationSet) string { return saidOfHeld(set, approval) }
+
+// counted is how many deletions a held plan has, as Reason says it.
+var counted = regexp.MustCompile(`(\d+)(?: of \d+)? Applications`)
+
+// HeldCount is how many deletions wait in a set, by what its status says of
+// them; empty when none do.
+func HeldCount(set *v1alpha1.ApplicationSet) string { return saidOfHeld(set, counted) }
+
+func saidOfHeld(set *v1alpha1.ApplicationSet, what *regexp.Regexp) string {
 	for _, c := range set.Status.Conditions {
 		if c.Type == v1alpha1.ApplicationSetConditionDeletionsHeld && c.Status == "True" {
-			if m := approval.FindStringSubmatch(c.Message); m != nil {
+			if m := what.FindStringSubmatch(c.Message); m != nil {
 				return m[1]
 			}
 		}

@@ -122,6 +122,10 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" {
 		return nil
 	}
+	if s.opts.Sets.DryRun { // it lasts as long as the process
+		s.memories.put(set, next)
+		return nil
+	}
 	stored := memoryOf(set)
 	stored.Data = map[string]string{}
 	if next.ticket != "" {

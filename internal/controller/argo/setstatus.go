@@ -199,7 +199,8 @@ func (s *applicationSets) heldCondition(set *v1alpha1.ApplicationSet, h *generat
 // statusOnly refreshes what the status says of the generated Applications.
 func (s *applicationSets) statusOnly(ctx context.Context, set *v1alpha1.ApplicationSet) (reconcile.Result, error) {
 	last := s.lastStatus(client.ObjectKeyFromObject(set))
-	if wait := setStatusDelay - s.opts.Now().Sub(last); wait > 0 {
+	delay := min(setStatusDelay*time.Duration(1+set.Status.ResourcesCount/setStatusApps), setStatusSlow)
+	if wait := delay - s.opts.Now().Sub(last); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	return reconcile.Result{}, s.patchStatus(ctx, set, set.DeepCopy())
@@ -211,6 +212,7 @@ func (s *applicationSets) patchStatus(ctx context.Context, set, next *v1alpha1.A
 	}
 	next.Status.Health = setHealth(next, set.Status.Health, s.opts.Now)
 	s.noteStatus(client.ObjectKeyFromObject(set))
+	s.metrics.note(next)
 	if reflect.DeepEqual(set.Status, next.Status) {
 		return nil
 	}

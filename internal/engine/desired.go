@@ -33,6 +33,8 @@ type desired struct {
 	// ignore is the rule set that verdicts are judged by: the unit's, and one for
 	// each object with fields that come out differently in each render.
 	ignore []rutter.IgnoreRule
+	// rules are these, ready for use.
+	rules *compare.Rules
 }
 
 // desiredObject is one declared object.
@@ -183,8 +185,15 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 			o.Meta = plan.MetaOf(obj.GetAnnotations())
 			o.KindMissing = missing
 			rule := randomRule(obj, full)
+			random, err := compare.NewRules(rule)
+			if err != nil {
+				return fmt.Errorf("fields of %s that come out differently each time: %w", o.Ref, err)
+			}
 			d.ignore = append(d.ignore, rule...)
-			o.Hash = compare.Hash(compare.Strip(full, rule))
+			if rule, ok := compare.ScalerRule(full); ok {
+				d.ignore = append(d.ignore, rule)
+			}
+			o.Hash = compare.Hash(compare.Strip(full, random))
 			o.DefinesGroup, o.DefinesKind = plan.Defines(full)
 			if namespaced && o.Ref.Namespace == "" {
 				return rutter.Errorf(rutter.CodeInvalid, "namespace for %s %q is missing: set metadata.namespace or spec.destination.namespace", o.Ref.Kind, o.Ref.Name)
@@ -198,7 +207,9 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	}
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
-	return nil
+	var err error
+	d.rules, err = compare.NewRules(d.ignore)
+	return err //nolint:wrapcheck // it names the rule
 }
 
 // randomRule ignores the fields of an object that come out differently each

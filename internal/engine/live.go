@@ -33,7 +33,7 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	x.State, x.DesiredHash = rutter.Synced, o.Hash
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
-	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.d.ignore)
+	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.d.rules)
 	if l.u.server != l.server {
 		return // the unit has moved to another cluster meanwhile
 	}

@@ -119,7 +119,7 @@ func newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry
 			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
 			Tracking: annotations[rutter.AnnotationTracking], Health: health.Of(obj),
 		},
-		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations),
+		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj),
 	}
 }
 
@@ -194,7 +194,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		x.State, x.Reason = rutter.OutOfSync, fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, other, u.unit.Instance)
 		return
 	}
-	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.desired.ignore)
+	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.desired.rules)
 	if ok && old != nil && old.DesiredHash == d.Hash && old.OwnedHash == owned && old.State == rutter.Synced {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return
@@ -205,7 +205,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		e.renderAgain(u)
 		return
 	}
-	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Ignore: u.desired.ignore})
+	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Rules: u.desired.rules})
 	if res.Equal {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return

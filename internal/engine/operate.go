@@ -107,12 +107,9 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		u.mu.Unlock()
 		return nil, err
 	}
-	if len(d.ignore) == 0 {
-		return want, nil
-	}
 	u.mu.Lock()
 	x := u.live[d.objects[i].Ref]
-	exists := x != nil && x.Exists
+	exists := x != nil && x.Exists && (d.rules != nil || x.ceded)
 	u.mu.Unlock()
 	if !exists {
 		return want, nil
@@ -124,7 +121,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	if err != nil {
 		return nil, fmt.Errorf("read the live object for its ignored fields: %w", err)
 	}
-	return compare.Respect(want, live, d.ignore), nil
+	return compare.Respect(want, live, d.rules), nil
 }
 
 // renderAt renders the unit's sources at another revision, for one sync.

@@ -309,12 +309,12 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	if err != nil {
 		return fmt.Errorf("read the live object: %w", err)
 	}
-	sent := compare.Respect(want, live, d.ignore)
+	sent := compare.Respect(want, live, d.rules)
 	predicted, err := c.Apply(ctx, sent, rutter.ApplyOptions{DryRun: true})
 	if err != nil {
 		return fmt.Errorf("dry run: %w", err)
 	}
-	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Ignore: d.ignore})
+	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Rules: d.rules})
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	x := newEntry(o.gvk, 0, live)
@@ -328,7 +328,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	x.State, x.Diffs, x.Reason = rutter.OutOfSync, res.Diffs, "differs"
 	if res.Equal {
 		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
-		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, d.ignore)
+		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, d.rules)
 	}
 	u.live[o.Ref] = &x
 	u.notify()

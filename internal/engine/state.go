@@ -78,6 +78,8 @@ type entry struct {
 	// foreign is true while the object carries the mark of another unit that
 	// declares it too; it is shown, and not fought over.
 	foreign bool
+	// ceded is true where a controller is known to write a field whatever Git says.
+	ceded bool
 }
 
 // operation is a sync in progress.

@@ -44,6 +44,7 @@ type Element struct {
 	Warnings []string
 
 	origins []origin
+	lacks   []lack
 }
 
 // Producers names the generator that each top-level parameter came from.
@@ -116,6 +117,7 @@ func (o Options) Generate(set *v1alpha1.ApplicationSet, facts Facts) Result {
 	res.Errors = uniqueErrors(res.Errors)
 	res.Warnings = append(res.Warnings, ev.warnings...)
 	res.Memory = ev.memory
+	refuseLacks(res.Elements)
 	rejectDuplicates(res.Elements)
 	for i := range res.Elements {
 		if app := res.Elements[i].Application; app != nil {

@@ -112,9 +112,16 @@ func (ev *evaluator) render(e *Element, template *program) {
 			e.Name = app.Name
 		}
 	}
+	if e.lacks = r.lacks(); len(e.lacks) > 0 {
+		e.Err = incomplete(app)
+		return // refuseLacks says the rest, once all elements are known
+	}
 	e.Warnings = append(e.Warnings, r.warnings(e.Producer)...)
 	if err == nil {
 		err = nameError(e.Name)
+	}
+	if err == nil {
+		err = incomplete(app)
 	}
 	if err != nil {
 		e.Err = err

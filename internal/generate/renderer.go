@@ -16,8 +16,8 @@ type renderer struct {
 	params map[string]any
 	// typed keeps the type of an expression that is all of a text.
 	typed bool
-	// missing are "field: {{key}}" that were left as they were written.
-	missing []string
+	// missing are the keys that were left as they were written.
+	missing []lack
 	// blanks are fields in which a Go template printed noValue.
 	blanks []string
 }
@@ -54,7 +54,7 @@ func (r *renderer) value(field, text string) (any, error) {
 // note remembers what a text refers to and does not exist.
 func (r *renderer) note(field, text, out string, unknown []string) {
 	for _, key := range unknown {
-		r.missing = append(r.missing, fmt.Sprintf("%s: {{%s}}", field, key))
+		r.missing = append(r.missing, lack{field, key})
 	}
 	if strings.Contains(out, noValue) && !strings.Contains(text, noValue) {
 		r.blanks = append(r.blanks, field)
@@ -107,7 +107,7 @@ func (r *renderer) object(field string, object map[string]any) (map[string]any, 
 func (r *renderer) warnings(producer string) []string {
 	var out []string
 	for _, m := range slices.Compact(r.missing) {
-		out = append(out, fmt.Sprintf("%s: %s has no such parameter; the text stays as it is written", m, producer))
+		out = append(out, fmt.Sprintf("%s: {{%s}}: %s has no such parameter; the text stays as it is written", m.field, m.key, producer))
 	}
 	for _, field := range slices.Compact(r.blanks) {
 		out = append(out, fmt.Sprintf("%s: a parameter is missing and was printed as %q; "+

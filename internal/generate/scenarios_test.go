@@ -89,16 +89,16 @@ func TestB1OutageKeepsParametersInForce(t *testing.T) {
 
 func TestB3OneGeneratorFails(t *testing.T) {
 	text := func(path string, elements ...string) string {
-		return withTemplate("- git: {repoURL: https://git.example.com/fleet, directories: [{path: apps/shop}, {path: apps/cart}]}\n"+
+		return withTemplate("- git: {repoURL: https://git.example.com/fleet, directories: [{path: apps/shop}, {path: apps/cart}], values: {v: g}}\n"+
 			"- list: {elements: ["+strings.Join(elements, ",")+"]}", "{{path.basename}}", path)
 	}
 	f := fleet()
-	set := setOf(t, text("{{v}}", "{path.basename: a, v: '1'}", "{path.basename: b, v: '1'}"))
+	set := setOf(t, text("{{values.v}}", "{path.basename: a, values: {v: '1'}}", "{path.basename: b, values: {v: '1'}}"))
 	good := generate.Generate(set, f)
 	apps := liveOf(generate.Reconcile(set, good, nil, generate.Policy{}))
 	f.repos = nil
 	for name, memory := range map[string]generate.Memory{"with a memory": remembered(t, good), "without": {}} {
-		after := setOf(t, text("{{v}}", "{path.basename: a, v: '2'}", "{path.basename: c, v: '2'}"))
+		after := setOf(t, text("{{values.v}}", "{path.basename: a, values: {v: '2'}}", "{path.basename: c, values: {v: '2'}}"))
 		res := generate.Options{Memory: memory}.Generate(after, f)
 		want := []string{"a update", "b keep", "c create", "cart keep", "shop keep"}
 		if diff := cmp.Diff(want, verbs(generate.Reconcile(after, res, apps, generate.Policy{}))); diff != "" {

@@ -59,7 +59,7 @@ func (d *decoder) document(doc document) {
 	}
 	before := len(d.problems)
 	for _, r := range tree.repeated() {
-		d.problem(r.line, "key %q already set in map (field %s, first on line %d)", r.key, r.path, r.first)
+		d.problem(r.line, "key %q already set in map (field %s, first on line %d): write it once", r.key, r.path, r.first)
 	}
 	if len(d.problems) > before {
 		return
@@ -130,11 +130,14 @@ func (d *decoder) one(raw []byte, obj runtime.Object, tree *tree, at string) {
 		return
 	}
 	for _, e := range strict {
-		line := tree.line(at)
+		line, hint := tree.line(at), ""
 		if f, ok := errors.AsType[kjson.FieldError](e); ok {
 			line = tree.line(join(at, f.FieldPath()))
+			if hint = suggest(obj, f.FieldPath()); hint != "" {
+				hint = ": " + hint
+			}
 		}
-		d.problem(line, "strict decoding error: %v", e)
+		d.problem(line, "strict decoding error: %v%s", e, hint)
 	}
 	if m, ok := obj.(interface {
 		GetName() string

@@ -62,12 +62,12 @@ func TestDecodeErrors(t *testing.T) {
 		name, text string
 		want       []string
 	}{
-		{"unknown field", head + "spec:\n  source:\n    repoUrl: https://x\n", []string{`f.yaml:7: strict decoding error: unknown field "spec.source.repoUrl"`}},
+		{"unknown field", head + "spec:\n  source:\n    repoUrl: https://x\n", []string{`f.yaml:7: strict decoding error: unknown field "spec.source.repoUrl": write it as spec.source.repoURL`}},
 		{"second document", head + "---\n" + head + "specs: {}\n", []string{`f.yaml:10: strict decoding error: unknown field "specs"`}},
 		{"in a list", head + "spec:\n  sources:\n    - path: a\n    - {path: b,\n       paht: c}\n", []string{`f.yaml:9: strict decoding error: unknown field "spec.sources[1].paht"`}},
 		{"all of them", head + "spec:\n  x: 1\n  z: 2\n", []string{`f.yaml:6: strict decoding error: unknown field "spec.x"`, `f.yaml:7: strict decoding error: unknown field "spec.z"`}},
-		{"repeated key", head + "spec:\n  project: a\n  project: b\n", []string{`f.yaml:7: key "project" already set in map (field spec.project, first on line 6)`}},
-		{"repeated key in free content", head + "spec:\n  source:\n    helm:\n      valuesObject:\n        a: 1\n        b: [{c: 1, c: 2}]\n", []string{`f.yaml:10: key "c" already set in map (field spec.source.helm.valuesObject.b[0].c, first on line 10)`}},
+		{"repeated key", head + "spec:\n  project: a\n  project: b\n", []string{`f.yaml:7: key "project" already set in map (field spec.project, first on line 6): write it once`}},
+		{"repeated key in free content", head + "spec:\n  source:\n    helm:\n      valuesObject:\n        a: 1\n        b: [{c: 1, c: 2}]\n", []string{`f.yaml:10: key "c" already set in map (field spec.source.helm.valuesObject.b[0].c, first on line 10): write it once`}},
 		{"wrong type", head + "spec:\n  revisionHistoryLimit: many\n", []string{"f.yaml:6: field spec.revisionHistoryLimit must be a number, and it is string"}},
 		{"wrong type deep", head + "spec:\n  source:\n    path: [a]\n", []string{"f.yaml:7: field spec.source.path must be a string, and it is array"}},
 		{"syntax", head + "spec:\n  a: b: c\n", []string{"f.yaml:6: not valid YAML: mapping values are not allowed in this context"}},
@@ -77,7 +77,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"bad version", "apiVersion: a/b/c\nkind: X\n", []string{`f.yaml:1: apiVersion "a/b/c" is not a group and a version`}},
 		{"no name", "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata:\n  namespace: a\n", []string{"f.yaml:3: resource name may not be empty (field metadata.name)"}},
 		{"not base64", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  server: aHR0cHM=\n  my.password: hunter2!\n", []string{"f.yaml:6: field data.my.password is not base64: write plain text under stringData"}},
-		{"in a List", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: argoproj.io/v1alpha1\n  kind: AppProject\n  metadata: {name: a}\n  spec:\n    sourceRepo: []\n", []string{`f.yaml:8: strict decoding error: unknown field "spec.sourceRepo"`}},
+		{"in a List", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: argoproj.io/v1alpha1\n  kind: AppProject\n  metadata: {name: a}\n  spec:\n    sourceRepo: []\n", []string{`f.yaml:8: strict decoding error: unknown field "spec.sourceRepo": write it as spec.sourceRepos`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			objs, err := argo.Decode([]byte(tc.text), "f.yaml")

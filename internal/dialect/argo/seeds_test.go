@@ -17,9 +17,9 @@ import (
 // refused with the file, the line and the field.
 func TestSeeds(t *testing.T) {
 	refused := map[string]string{
-		"gitops-advanced-04.yaml": `gitops-advanced-04.yaml:13: strict decoding error: unknown field "spec.generators[0].scmProvider.github.filters"`,
-		"gitops-advanced-05.yaml": `gitops-advanced-05.yaml:33: key "automated" already set in map (field spec.template.spec.syncPolicy.automated, first on line 30)
-gitops-advanced-05.yaml:35: key "syncPolicy" already set in map (field spec.template.spec.syncPolicy, first on line 29)`,
+		"gitops-advanced-04.yaml": `gitops-advanced-04.yaml:13: strict decoding error: unknown field "spec.generators[0].scmProvider.github.filters": write it as spec.generators[0].scmProvider.filters`,
+		"gitops-advanced-05.yaml": `gitops-advanced-05.yaml:33: key "automated" already set in map (field spec.template.spec.syncPolicy.automated, first on line 30): write it once
+gitops-advanced-05.yaml:35: key "syncPolicy" already set in map (field spec.template.spec.syncPolicy, first on line 29): write it once`,
 	}
 	files, err := filepath.Glob("../../../test/seeds/*.yaml")
 	if err != nil || len(files) < 30 {

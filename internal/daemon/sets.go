@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -91,32 +93,62 @@ func setOptions(ctx context.Context, cfg SetConfig, reader client.Reader, namesp
 			ReferenceTypes:      r.yes(&cfg.ReferenceTypes, "--applicationset-reference-types", false),
 			Requeue:             generate.RequeueDefaults{Polled: r.pause(&cfg.RequeueAfter, "--applicationset-requeue-after")},
 		},
-		Parameters:   services{paramservice.New()},
-		ForgesListed: len(listOf(cfg.AllowedSCMProviders)) > 0,
+		Parameters: services{paramservice.New()},
 	}
 	opts.Policy = r.policy(&cfg.Policy)
 	// The reference lets sets choose unless the operator chose for them (5.11).
 	opts.AllowOverride = r.yes(&cfg.PolicyOverride, "--enable-policy-override", opts.Policy == "")
+	if opts.Policy == "" && !opts.AllowOverride { // the default, and it holds for all
+		opts.Policy = v1alpha1.ApplicationsSyncPolicySync
+	}
 	if cfg.DeletionBudget != "" {
 		b, err := generate.ParseBudget(cfg.DeletionBudget)
 		r.note(&cfg.DeletionBudget, "--deletion-budget", err)
 		opts.Budget = &b
 	}
-	strict := r.yes(&cfg.StrictTokenRef, "--enable-tokenref-strict-mode", false)
-	if r.yes(&cfg.EnableSCMProviders, "--enable-scm-providers", true) {
-		vault := &argo.Vault{Reader: reader, Namespace: namespace, Strict: strict, Now: time.Now}
-		opts.PermitApp = vault.PermitApp
-		o := forge.Options{Logger: log, Hosts: listOf(cfg.AllowedSCMProviders), Secrets: vault.Secret, ConfigMap: vault.ConfigMap,
-			GitHubApp: vault.GitHubApp, AWS: forge.MachineIdentity(),
-			Timeout: forgeTimeout, MaxWait: forgeWait}
-		if cfg.SCMRootCA != "" {
-			roots, err := os.ReadFile(cfg.SCMRootCA)
-			r.note(&cfg.SCMRootCA, "--scm-root-ca-path", err)
-			o.RootCA = string(roots)
-		}
-		opts.Forges = forge.New(o)
-	}
+	r.forges(&cfg, &opts, forge.Options{Logger: log}, &argo.Vault{Reader: reader, Namespace: namespace, Now: time.Now})
 	return opts, r.err
+}
+
+// forges lets generators ask hosting services, unless the operator turned that off.
+func (r *settingReader) forges(cfg *SetConfig, opts *argo.SetOptions, o forge.Options, vault *argo.Vault) {
+	vault.Strict = r.yes(&cfg.StrictTokenRef, "--enable-tokenref-strict-mode", false)
+	o.Hosts = r.hosts(&cfg.AllowedSCMProviders)
+	opts.ForgesListed = len(o.Hosts) > 0
+	if cfg.SCMRootCA != "" {
+		o.RootCA = r.certificates(&cfg.SCMRootCA)
+	}
+	if !r.yes(&cfg.EnableSCMProviders, "--enable-scm-providers", true) {
+		return
+	}
+	o.Secrets, o.ConfigMap, o.GitHubApp, o.AWS = vault.Secret, vault.ConfigMap, vault.GitHubApp, forge.MachineIdentity()
+	o.Timeout, o.MaxWait = forgeTimeout, forgeWait
+	opts.Forges, opts.PermitApp = forge.New(o), vault.PermitApp
+}
+
+// hosts are the APIs that may be asked. An entry that matches nothing would be
+// found out only by the set that it was meant for.
+func (r *settingReader) hosts(at *string) []string {
+	hosts := listOf(*at)
+	for _, h := range hosts {
+		u, err := url.Parse(h)
+		if !strings.Contains(h, "://") {
+			u, err = url.Parse("https://" + h)
+		}
+		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+			r.note(at, "--allowed-scm-providers", rutter.Errorf(rutter.CodeInvalid, "%q: write a host, or the beginning of an API such as https://git.example.com/", h))
+		}
+	}
+	return hosts
+}
+
+func (r *settingReader) certificates(at *string) string {
+	roots, err := os.ReadFile(*at)
+	if err == nil && !x509.NewCertPool().AppendCertsFromPEM(roots) {
+		err = rutter.Errorf(rutter.CodeInvalid, "%s holds no certificate: write it as PEM", *at)
+	}
+	r.note(at, "--scm-root-ca-path", err)
+	return string(roots)
 }
 
 // settingReader reads settings and keeps the first that cannot be read.

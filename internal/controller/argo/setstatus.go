@@ -154,6 +154,12 @@ func few(texts []string, most int, sep string) string {
 // writeStatus records an evaluation.
 func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome) error {
 	next := set.DeepCopy()
+	s.conditions(next, o)
+	return s.patchStatus(ctx, set, next)
+}
+
+// conditions say how an evaluation went.
+func (s *applicationSets) conditions(next *v1alpha1.ApplicationSet, o *outcome) {
 	problems, reason := o.problems()
 	failed, message := len(problems) > 0, "all is well"
 	if failed {
@@ -179,7 +185,6 @@ func (s *applicationSets) writeStatus(ctx context.Context, set *v1alpha1.Applica
 	}
 	s.condition(next, v1alpha1.ApplicationSetConditionParametersGenerated, complete, generated, counted)
 	s.heldCondition(next, o.decision.Held)
-	return s.patchStatus(ctx, set, next)
 }
 
 // heldCondition says what waits for an approval. A set that never had such a
@@ -231,27 +236,34 @@ func (s *applicationSets) resources(ctx context.Context, set *v1alpha1.Applicati
 	if err := s.client.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingFields{ownerIndex: set.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
-	out, size := make([]v1alpha1.ApplicationSetResource, 0, min(len(list.Items), maxSetResources)), 0
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Application) int { return strings.Compare(a.Name, b.Name) })
+	apps := make([]*v1alpha1.Application, 0, len(list.Items))
 	for i := range list.Items {
-		app := &list.Items[i]
+		apps = append(apps, &list.Items[i])
+	}
+	set.Status.ResourcesCount, set.Status.Resources = int64(len(apps)), resourcesOf(apps)
+	return nil
+}
+
+// resourcesOf are as many of some Applications as a status has room for, the
+// first by name.
+func resourcesOf(apps []*v1alpha1.Application) []v1alpha1.ApplicationSetResource {
+	slices.SortFunc(apps, func(a, b *v1alpha1.Application) int { return strings.Compare(a.Name, b.Name) })
+	var out []v1alpha1.ApplicationSetResource
+	size := 0
+	for _, app := range apps {
 		r := v1alpha1.ApplicationSetResource{Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Kind: "Application",
 			Namespace: app.Namespace, Name: app.Name, Status: app.Status.Sync.Status}
+		size += resourceBytes + len(r.Name) + len(r.Namespace) + len(r.Status)
 		if h := app.Status.Health.Status; h != "" {
 			r.Health = &v1alpha1.ApplicationSetHealth{Status: h}
+			size += len(h)
 		}
-		size += resourceBytes + len(r.Name) + len(r.Namespace) + len(r.Status)
 		if len(out) == maxSetResources || size > maxResourceBytes {
 			break
 		}
 		out = append(out, r)
 	}
-	set.Status.ResourcesCount = int64(len(list.Items))
-	set.Status.Resources = out
-	if len(out) == 0 {
-		set.Status.Resources = nil
-	}
-	return nil
+	return out
 }
 
 // condition sets one condition, keeping the time of one that says the same.

@@ -74,8 +74,7 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 		unit.Problem = rutter.Errorf(rutter.CodeForbidden, "applications in namespace %q are not enabled: start the controller with --application-namespaces", app.Namespace)
 	}
 	if app.DeletionTimestamp != nil {
-		a.delete(&app, unit)
-		return reconcile.Result{}, nil
+		return a.delete(ctx, &app, unit)
 	}
 	conditions, held := applyHold(&app, &unit, conditions, a.opts.Now())
 	a.mu.Lock()
@@ -108,13 +107,25 @@ func (a *applications) forget(id rutter.UnitID) {
 }
 
 // delete starts the cascade when a finalizer asks for one; without it the unit
-// is forgotten and its objects stay (reference 2.9).
-func (a *applications) delete(app *v1alpha1.Application, unit rutter.Unit) {
-	if propagation, cascade := cascadeOf(app); cascade {
-		a.opts.Engine.Delete(unit, propagation)
-	} else {
+// is forgotten and its objects stay (reference 2.9), as they do where another set
+// is about to make the Application again.
+func (a *applications) delete(ctx context.Context, app *v1alpha1.Application, unit rutter.Unit) (reconcile.Result, error) {
+	propagation, cascade := cascadeOf(app)
+	if !cascade {
 		a.opts.Engine.Remove(unit.ID)
+		return reconcile.Result{}, nil
 	}
+	keep, wait, err := a.sets.fate(ctx, app)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case keep:
+		return reconcile.Result{}, a.release(ctx, app, "application deleted, its resources are another set's")
+	case wait > 0:
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	a.opts.Engine.Delete(unit, propagation)
+	return reconcile.Result{}, nil
 }
 
 // cascadeOf reads the cascade finalizers: the plain one and /foreground delete
@@ -192,7 +203,7 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 		a.mu.Unlock()
 	}
 	if app.DeletionTimestamp != nil && report.Deleted {
-		return a.release(ctx, app)
+		return a.release(ctx, app, "application deleted with its resources")
 	}
 	return nil
 }
@@ -206,8 +217,8 @@ func withoutCascade(app *v1alpha1.Application) *v1alpha1.Application {
 	return freed
 }
 
-// release removes the cascade finalizers.
-func (a *applications) release(ctx context.Context, app *v1alpha1.Application) error {
+// release removes the cascade finalizers, and logs why.
+func (a *applications) release(ctx context.Context, app *v1alpha1.Application, event string) error {
 	freed := withoutCascade(app)
 	if len(freed.Finalizers) == len(app.Finalizers) {
 		return nil
@@ -216,7 +227,7 @@ func (a *applications) release(ctx context.Context, app *v1alpha1.Application) e
 	if err := a.client.Patch(ctx, freed, patch, FieldOwner); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("remove the finalizer of Application %s/%s: %w", app.Namespace, app.Name, err)
 	}
-	a.opts.Logger.Info("application deleted with its resources", "application", app.Namespace+"/"+app.Name)
+	a.opts.Logger.Info(event, "application", app.Namespace+"/"+app.Name)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,8 +35,11 @@ const (
 	setRetry      = 3 * time.Minute
 	setRetryFirst = 5 * time.Second
 	// setStatusDelay gathers the changes of generated Applications into one
-	// write of their set's status, which lists all of them.
+	// write of their set's status, which lists all of them: the longer the list,
+	// the longer the pause, for each so many Applications by as much again.
 	setStatusDelay = 3 * time.Second
+	setStatusApps  = 1000
+	setStatusSlow  = 30 * time.Second
 	// setEvaluations is how many sets are evaluated at one time.
 	setEvaluations = 4
 	// setWriters bounds the Applications of one set that are written at one time.
@@ -70,6 +74,7 @@ type applicationSets struct {
 	retryAt map[types.NamespacedName]time.Time
 
 	memories memories
+	moves    *moves
 	keepers  keepers
 	metrics  *setMetrics
 	events   eventSink
@@ -86,7 +91,7 @@ func newApplicationSets(c *Controllers) *applicationSets {
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
 		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
 		failed: map[types.NamespacedName]bool{}, attempts: map[types.NamespacedName]int{},
-		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, metrics: newSetMetrics()}
+		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, metrics: newSetMetrics(), moves: newMoves()}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -135,7 +140,13 @@ func (s *applicationSets) noteDirty(o client.Object) bool {
 func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
 	before, ok1 := e.ObjectOld.(*v1alpha1.Application)
 	after, ok2 := e.ObjectNew.(*v1alpha1.Application)
-	if !ok1 || !ok2 || len(ownerOf(after)) == 0 {
+	if !ok1 || !ok2 {
+		return false
+	}
+	if !slices.Equal(ownerOf(before), ownerOf(after)) {
+		s.wakeGenerator(after)
+	}
+	if len(ownerOf(after)) == 0 {
 		return false
 	}
 	if before.Generation != after.Generation || before.Annotations[generate.AnnotationHold] != after.Annotations[generate.AnnotationHold] {
@@ -146,6 +157,7 @@ func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
 }
 
 func (s *applicationSets) childDeleted(e event.DeleteEvent) bool {
+	s.wakeGenerator(e.Object)
 	if owners := ownerOf(e.Object); len(owners) > 0 {
 		s.mark(types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: owners[0]})
 		return true
@@ -168,6 +180,7 @@ func (s *applicationSets) take(key types.NamespacedName) bool {
 	if was {
 		delete(s.dirty, key)
 		delete(s.retryAt, key)
+		s.moves.begin(key)
 	}
 	return was
 }
@@ -223,6 +236,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 	if err := s.client.Get(ctx, key, &set); err != nil {
 		if apierrors.IsNotFound(err) {
 			s.forget(key)
+			s.lost(key)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read ApplicationSet %s: %w", req, err)
@@ -231,6 +245,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	if set.DeletionTimestamp != nil {
+		s.lost(key)
 		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
@@ -238,6 +253,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 	began := s.opts.Now()
 	result, err := s.evaluate(ctx, &set)
+	s.ended(key)
 	s.metrics.evaluated(key, s.opts.Now().Sub(began))
 	if err != nil {
 		s.mark(key)
@@ -318,7 +334,8 @@ func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationS
 	if err != nil {
 		return err
 	}
-	policy.Ticket = ticket
+	s.noteGenerated(set, o.result)
+	policy.Ticket, policy.Elsewhere = ticket, s.elsewhere(set, live)
 	o.decision = generate.Decide(set, o.result, live, policy)
 	return s.handOver(ctx, set, o)
 }
@@ -338,7 +355,7 @@ func (s *applicationSets) policy(ctx context.Context, set *v1alpha1.ApplicationS
 		Applications: op.Policy, AllowOverride: op.AllowOverride, Budget: op.Budget,
 		PreservedAnnotations: op.PreservedAnnotations, PreservedLabels: op.PreservedLabels,
 		Clusters: s.opts.Clusters.List(), Projects: s.projects.names(), Now: s.opts.Now(),
-		Keeper: keeper, HandOver: handsOver, Sets: siblings, Elsewhere: s.elsewhere(client.ObjectKeyFromObject(set)),
+		Keeper: keeper, HandOver: true, Sets: siblings,
 	}, nil
 }
 
@@ -348,6 +365,7 @@ func (s *applicationSets) next(key types.NamespacedName, o *outcome) reconcile.R
 	failed := len(o.result.Errors) > 0
 	s.noteFailed(key, failed)
 	s.noteRefused(key, o.refused())
+	s.metrics.wait(key, o.decision.Held)
 	pause := earliest(o.result.Requeue, o.decision.Requeue, o.requeue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -439,7 +457,7 @@ func (s *applicationSets) concerned(ctx context.Context, set *v1alpha1.Applicati
 			return nil, fmt.Errorf("read Application %s/%s: %w", set.Namespace, app.Name, err)
 		}
 	}
-	if handsOver && found < len(own) && r.Completeness == generate.Complete {
+	if found < len(own) && r.Completeness == generate.Complete {
 		return s.children(ctx, set)
 	}
 	return live, nil

@@ -3,8 +3,11 @@ package argo
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,13 +16,15 @@ import (
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// handsOver says whether an Application whose objects another one has is given
-// up without deleting them.
-const handsOver = false
-
-// releaseRetry is when a hand-over that waits is looked at again though nothing
-// was heard of the Application that takes over.
-const releaseRetry = time.Minute
+const (
+	// releaseRetry is when a hand-over that waits is looked at again though nothing
+	// was heard of it.
+	releaseRetry = time.Minute
+	// moveWindow is how long an Application must have been unwanted before it is
+	// deleted: what moves from one set to another is often written in two steps,
+	// and the set that gives may be seen before the one that takes.
+	moveWindow = 2 * time.Second
+)
 
 // siblings are the ApplicationSets of a namespace that are not being deleted.
 func (s *applicationSets) siblings(ctx context.Context, namespace string) ([]string, error) {
@@ -36,16 +41,218 @@ func (s *applicationSets) siblings(ctx context.Context, namespace string) ([]str
 	return names, nil
 }
 
-// elsewhere names, for Applications, another set that generates them.
-func (s *applicationSets) elsewhere(types.NamespacedName) map[string]string { return nil }
+// noteGenerated keeps what a set generates for the others.
+func (s *applicationSets) noteGenerated(set *v1alpha1.ApplicationSet, result generate.Result) {
+	s.moves.note(client.ObjectKeyFromObject(set), result.Applications, result.Completeness == generate.Complete)
+}
 
-// handOver turns deletions into releases where another set has the same objects.
-func (s *applicationSets) handOver(context.Context, *v1alpha1.ApplicationSet, *outcome) error {
+// elsewhere names, for those of the live Applications that are the set's and
+// that it does not generate, another set that does.
+func (s *applicationSets) elsewhere(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application) map[string]string {
+	var out map[string]string
+	key := client.ObjectKeyFromObject(set)
+	for _, app := range live {
+		owner := metav1.GetControllerOfNoCopy(app)
+		if app.Namespace != set.Namespace || owner == nil || owner.Kind != "ApplicationSet" || owner.Name != set.Name || s.moves.generates(key, app.Name) {
+			continue
+		}
+		if other := s.moves.generator(client.ObjectKeyFromObject(app), set.Name); other != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[app.Name] = other
+		}
+	}
+	return out
+}
+
+// handOver completes a decision with what is known of the other sets of the
+// namespace. What is not known of them yet may be a move, so deletions wait for it.
+func (s *applicationSets) handOver(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome) error {
+	key := client.ObjectKeyFromObject(set)
+	siblings, err := s.siblings(ctx, set.Namespace)
+	if err != nil {
+		return err
+	}
+	s.askOwners(key, o.decision.Changes)
+	s.retain(key, o.decision.Changes)
+	s.postpone(key, siblings, o)
 	return nil
 }
 
+// askOwners wakes the sets that have an Application which this one generates
+// and they do not: they let it go, now that it is known who has it.
+func (s *applicationSets) askOwners(key types.NamespacedName, changes []generate.Change) {
+	asked := map[string]bool{}
+	for _, c := range changes {
+		if c.Verb != generate.Refuse || c.Application == nil || rutter.CodeOf(c.Err) != rutter.CodeConflict {
+			continue
+		}
+		for _, owner := range ownerOf(c.Application) {
+			other := types.NamespacedName{Namespace: key.Namespace, Name: owner}
+			if owner != key.Name && !asked[owner] && s.moves.known(other) && !s.moves.generates(other, c.Name) {
+				asked[owner] = true
+				s.wake(other)
+			}
+		}
+	}
+}
+
+// retain ends the hand-overs that the set has begun and does not want any more.
+func (s *applicationSets) retain(key types.NamespacedName, changes []generate.Change) {
+	wanted := map[rutter.UnitID]bool{}
+	for _, c := range changes {
+		if c.Verb == generate.Release {
+			wanted[unitID(types.NamespacedName{Namespace: key.Namespace, Name: c.Name})] = true
+		}
+	}
+	for _, id := range s.moves.releasedBy(key) {
+		if !wanted[id] {
+			s.moves.released(id)
+			s.opts.Engine.Retain(id)
+		}
+	}
+}
+
+// postpone takes the deletions out of a decision while they could still turn
+// out to be moves.
+func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, o *outcome) {
+	names := map[string]bool{}
+	for _, c := range o.decision.Changes {
+		if c.Verb == generate.Delete {
+			names[c.Name] = true
+		}
+	}
+	now := s.opts.Now()
+	since := s.moves.unwanted(key, names, now)
+	pending := s.pending(key, siblings)
+	if pending != "" && (len(names) > 0 || o.decision.Held != nil) {
+		s.moves.wait(key)
+		o.requeue = earliest(o.requeue, releaseRetry)
+	}
+	for i := range o.decision.Changes {
+		c := &o.decision.Changes[i]
+		if c.Verb != generate.Delete {
+			continue
+		}
+		left := moveWindow - now.Sub(since[c.Name])
+		switch {
+		case pending != "":
+			c.Verb, c.Reason = generate.Keep, c.Reason+fmt.Sprintf("; it stays until it is known whether ApplicationSet %s has it now", pending)
+		case left > 0:
+			c.Verb, c.Reason = generate.Keep, c.Reason+"; it stays for a moment, as another set may be about to have it"
+			o.requeue = earliest(o.requeue, left)
+		}
+	}
+}
+
+// pending names a set of the namespace of which it is not known what it
+// generates now: it was not evaluated since the start, or is about to be.
+func (s *applicationSets) pending(key types.NamespacedName, siblings []string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range siblings {
+		other := types.NamespacedName{Namespace: key.Namespace, Name: name}
+		if other != key && (s.dirty[other] || !s.moves.settled(other)) {
+			return name
+		}
+	}
+	return ""
+}
+
 // release gives an Application up once the one that takes over has its objects;
-// false when that is not so yet.
-func (s *applicationSets) release(context.Context, *v1alpha1.ApplicationSet, generate.Change) (bool, error) {
-	return false, rutter.Errorf(rutter.CodeUnsupported, "hand-overs are not carried out")
+// false when that is not so yet. The engine moves the marks on the objects, so
+// that none of them has to be touched otherwise, and wakes the set when it has.
+// It can be repeated from any point: what has been moved is no longer this
+// Application's.
+func (s *applicationSets) release(ctx context.Context, set *v1alpha1.ApplicationSet, c generate.Change) (bool, error) {
+	namespace, name, _ := strings.Cut(c.To, "/")
+	from := unitID(client.ObjectKeyFromObject(c.Application))
+	to := types.NamespacedName{Namespace: namespace, Name: name}
+	s.moves.releasing(from, client.ObjectKeyFromObject(set))
+	done, err := s.opts.Engine.HandOver(from, unitID(to))
+	if err != nil || !done {
+		return false, err //nolint:wrapcheck // says which Application takes over
+	}
+	var taker v1alpha1.Application
+	if err := s.client.Get(ctx, to, &taker); err != nil {
+		return false, fmt.Errorf("read Application %s, which takes over: %w", to, err)
+	}
+	if taker.DeletionTimestamp != nil {
+		return false, nil
+	}
+	if err := s.remove(ctx, c); err != nil {
+		return false, err
+	}
+	s.moves.released(from)
+	s.opts.Logger.Info("application handed over", "from", c.Application.Namespace+"/"+c.Name, "to", c.To, "set", set.Namespace+"/"+set.Name)
+	return true, nil
+}
+
+// handedOver is told of every unit of which the report may have changed: a set
+// that hands it over goes on.
+func (s *applicationSets) handedOver(id rutter.UnitID) {
+	key, ok := s.moves.releaser(id)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	known := s.dirty[key]
+	s.mu.Unlock()
+	if !known {
+		s.wake(key)
+	}
+}
+
+// wakeGenerator wakes the set that generates an Application which has another
+// owner now, or is gone: it adopts it, or makes it again.
+func (s *applicationSets) wakeGenerator(o client.Object) {
+	owner := ""
+	for _, name := range ownerOf(o) {
+		owner = name
+	}
+	if set := s.moves.generator(client.ObjectKeyFromObject(o), owner); set != "" {
+		s.wake(types.NamespacedName{Namespace: o.GetNamespace(), Name: set})
+	}
+}
+
+// ended is called after the evaluation of a set, and when a set goes: others
+// may have waited for that.
+func (s *applicationSets) ended(key types.NamespacedName) {
+	for _, other := range s.moves.end(key) {
+		s.wake(other)
+	}
+}
+
+// lost is for a set that is deleted: what it had may be another one's now.
+func (s *applicationSets) lost(key types.NamespacedName) {
+	s.moves.forget(key)
+	s.ended(key)
+	s.wakeRefused()
+}
+
+// fate is what becomes of the objects of an Application that is being deleted
+// because its set is: keep says that another set generates it, which will make
+// it again; wait is how long that is not known. An Application that was deleted
+// for itself is made again too, but with new objects, as whoever did that wanted.
+func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (keep bool, wait time.Duration, err error) {
+	owners := ownerOf(app)
+	if len(owners) == 0 {
+		return false, 0, nil
+	}
+	siblings, err := s.siblings(ctx, app.Namespace)
+	if err != nil || slices.Contains(siblings, owners[0]) {
+		return false, 0, err
+	}
+	if left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time); left > 0 {
+		return false, left, nil
+	}
+	owner := types.NamespacedName{Namespace: app.Namespace, Name: owners[0]}
+	if s.moves.generator(client.ObjectKeyFromObject(app), owner.Name) != "" {
+		return true, 0, nil
+	}
+	if s.pending(owner, siblings) != "" {
+		return false, moveWindow, nil
+	}
+	return false, 0, nil
 }

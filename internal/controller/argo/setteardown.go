@@ -56,7 +56,11 @@ func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.Applicatio
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	policy.Elsewhere = s.elsewhere(set, live)
 	o := outcome{decision: generate.Decision{Changes: generate.Teardown(set, live, policy)}}
+	if err := s.handOver(ctx, set, &o); err != nil {
+		return reconcile.Result{}, err
+	}
 	detached := 0
 	for i := range o.decision.Changes {
 		if c := &o.decision.Changes[i]; c.Verb == generate.Update {

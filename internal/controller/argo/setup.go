@@ -118,7 +118,10 @@ func (c *Controllers) Setup(mgr ctrl.Manager) error {
 }
 
 // Changed is the engine's callback: the report of a unit may have changed.
-func (c *Controllers) Changed(id rutter.UnitID, minor bool) { c.status.add(id, minor) }
+func (c *Controllers) Changed(id rutter.UnitID, minor bool) {
+	c.status.add(id, minor)
+	c.sets.handedOver(id)
+}
 
 // unitID is the engine's name for an Application.
 func unitID(key types.NamespacedName) rutter.UnitID {

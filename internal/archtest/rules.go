@@ -54,7 +54,7 @@ type ring struct {
 var (
 	// deciders are what the engine asks. They know the vocabulary only: a dialect's
 	// types must not get in, or one dialect's habits would become the engine's.
-	deciders = []string{"internal/compare", "internal/jq", "internal/health", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory"}
+	deciders = []string{"internal/compare", "internal/jq", "internal/schema", "internal/health", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory"}
 	// edge turns what people write into the engine's words, and answers back.
 	edge     = []string{"internal/generate", "internal/lint", "internal/policy", "internal/dialect"}
 	adapters = []string{
@@ -67,10 +67,11 @@ var (
 
 	// computing is the part of the standard library that takes values and returns
 	// values. net/url and net/netip parse; nothing else of net is here. io and io/fs
-	// are interfaces. time is here for durations: Impure looks for the clock.
+	// are interfaces. time is here for durations: Impure looks for the clock. What is
+	// embedded is a value.
 	computing = []string{
-		"bufio", "bytes", "cmp", "compress/flate", "container", "crypto/hmac", "crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512",
-		"crypto/subtle", "encoding", "errors", "fmt", "hash", "html", "io", "iter", "maps", "math", "net/netip", "net/url",
+		"bufio", "bytes", "cmp", "compress/flate", "compress/gzip", "container", "crypto/hmac", "crypto/md5", "crypto/sha1", "crypto/sha256", "crypto/sha512",
+		"crypto/subtle", "embed", "encoding", "errors", "fmt", "hash", "html", "io", "iter", "maps", "math", "net/netip", "net/url",
 		"path", "reflect", "regexp", "slices", "sort", "strconv", "strings", "text", "time", "unicode",
 	}
 	// notComputing lie below an entry of computing and do not belong.

@@ -17,6 +17,12 @@ func atomicName(field string) bool {
 // defaulted reports whether a live field in a map that is owned whole is one
 // that the server fills in there. l is the map that holds it.
 func (w *localWalk) defaulted(name string, v any, l map[string]any) bool {
+	if isDefault(w.typ().Field(name), v) {
+		return true
+	}
+	if !w.builtin {
+		return false
+	}
 	field, parent := w.field()
 	switch name {
 	case "apiVersion":

@@ -1,5 +1,7 @@
 package compare
 
+import "maps"
+
 // shape finds out what kind of list is at the current place: associative by
 // keys, a set, or (neither) one that is replaced as a whole. What we own says
 // it best; the names of the built-in lists are the fallback, and a list of a
@@ -16,6 +18,9 @@ func (w *localWalk) shape(d []any, n node) (keys []string, set bool) {
 	}
 	if n.isSet() {
 		return nil, true
+	}
+	if t := w.typ(); t.Known() {
+		return t.Keys, t.Set
 	}
 	field, parent := w.field()
 	if parent == "metadata" && field == "finalizers" && len(w.at) == 2 {
@@ -62,7 +67,8 @@ func (w *localWalk) keyed(d, l []any, keys []string, n node, skip skips) {
 			w.add(d, true, l, true)
 			return
 		}
-		_, once := findElem(d, elem, keys)
+		elem = w.withKeys(elem, keys)
+		once := w.once(d, elem, keys)
 		at, unique := findElem(l, elem, keys)
 		if !once || !unique {
 			w.add(d, true, l, true)
@@ -89,6 +95,38 @@ func (w *localWalk) keyed(d, l []any, keys []string, n node, skip skips) {
 		}
 		last = max(last, at)
 	}
+}
+
+// once reports whether no other declared element has the keys of elem.
+func (w *localWalk) once(d []any, elem map[string]any, keys []string) bool {
+	n := 0
+	for _, v := range d {
+		if other, ok := v.(map[string]any); ok && sameKeys(w.withKeys(other, keys), elem, keys) {
+			n++
+		}
+	}
+	return n == 1
+}
+
+// withKeys is an element with the keys that the server fills in.
+func (w *localWalk) withKeys(elem map[string]any, keys []string) map[string]any {
+	item, cloned := w.typ().Item(), false
+	if item == nil {
+		return elem
+	}
+	for _, k := range keys {
+		v, declared := elem[k]
+		if _, empty := v.(dropped); declared && !empty {
+			continue
+		}
+		if t := item.Field(k); t != nil && t.HasDefault {
+			if !cloned {
+				elem, cloned = maps.Clone(elem), true
+			}
+			elem[k] = t.Default
+		}
+	}
+	return elem
 }
 
 // set compares the elements of a set, which have no parts.

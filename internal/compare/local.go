@@ -2,6 +2,8 @@ package compare
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter/internal/schema"
 )
 
 // Local compares what Git declares with a live object, without asking the
@@ -22,17 +24,16 @@ func Local(desired, live *unstructured.Unstructured, opts Options) Result {
 		return f.result(live)
 	}
 	desired = FoldSecret(desired)
-	n, _ := owned(live, opts.manager())
-	w := &localWalk{
-		findings: f,
-		kind:     live.GetKind(),
-		builtin:  builtinGroup(live.GroupVersionKind().Group),
-		secret:   isSecret(live) || isSecret(desired),
+	w := newLocalWalk(desired, live, opts)
+	w.run(desired.Object)
+	if len(w.findings.list) == 0 {
+		return Result{Equal: true}
 	}
-	skip := opts.Rules.of(desired, live)
-	w.top(desired.Object, live.Object, n, skip)
-	w.removed(desired.Object, live.Object, n, skip)
-	return f.result(live)
+	if stored, ok := opts.Types.asStored(desired); ok {
+		w.findings.list = nil
+		w.run(stored)
+	}
+	return w.result(live)
 }
 
 // objectOf stands for a whole object in a difference: all of it would be long,
@@ -52,6 +53,83 @@ type localWalk struct {
 	kind    string
 	builtin bool
 	secret  bool
+	// final says that nobody will be asked who knows better.
+	final bool
+	live  *unstructured.Unstructured
+	ours  node
+	skip  skips
+	// before is what was applied before us, as far as that is recorded.
+	before history
+	// types are those of the places on the way down; empty where the kind is not
+	// known.
+	root  *schema.Type
+	types []*schema.Type
+}
+
+func newLocalWalk(desired, live *unstructured.Unstructured, opts Options) *localWalk {
+	n, applied := owned(live, opts.manager())
+	w := &localWalk{
+		findings: &findings{},
+		kind:     live.GetKind(),
+		builtin:  builtinGroup(live.GroupVersionKind().Group),
+		secret:   isSecret(live) || isSecret(desired),
+		final:    opts.Final,
+		live:     live,
+		ours:     n,
+		skip:     opts.Rules.of(desired, live),
+		root:     opts.Types.of(live),
+	}
+	if !applied {
+		w.before = historyOf(live)
+	}
+	return w
+}
+
+// run compares a form of the declared object with the live one.
+func (w *localWalk) run(desired map[string]any) {
+	w.top(desired, w.live.Object, w.ours, w.skip)
+	w.removed(desired, w.live.Object, w.ours, w.skip)
+	for _, n := range w.before.owned {
+		w.removed(desired, w.live.Object, n, w.skip)
+	}
+	if w.before.lastApplied != nil {
+		w.lost(w.before.lastApplied, desired, w.live.Object, w.skip)
+	}
+}
+
+// push goes one step down.
+func (w *localWalk) push(s step) {
+	if w.root != nil {
+		t := w.typ()
+		if s.kind == stepField {
+			t = t.Field(s.name)
+		} else {
+			t = t.Item()
+		}
+		w.types = append(w.types, t)
+	}
+	w.findings.push(s)
+}
+
+// pop goes back up.
+func (w *localWalk) pop() {
+	if w.root != nil {
+		w.types = w.types[:len(w.types)-1]
+	}
+	w.findings.pop()
+}
+
+// typ is the type of the current place, nil when it is not known.
+func (w *localWalk) typ() *schema.Type {
+	if len(w.types) == 0 {
+		return w.root
+	}
+	return w.types[len(w.types)-1]
+}
+
+// add records a difference at the current place.
+func (w *localWalk) add(desired any, hasDesired bool, live any, hasLive bool) {
+	w.findings.add(plain(desired), hasDesired, live, hasLive)
 }
 
 // builtinGroup reports whether a group is served by Kubernetes itself, whose
@@ -119,7 +197,17 @@ func (w *localWalk) value(d, l any, found bool, n node, skip skips) {
 		}
 		return
 	}
+	if empty, ok := d.(dropped); ok {
+		d = empty.value
+		if d == nil && w.final || zeroScalar(d) && isDefault(w.typ(), l) {
+			return
+		}
+	}
 	switch d := d.(type) {
+	case nil:
+		if w.final {
+			return // as if it were not declared: what the server makes of it can't be known here
+		}
 	case map[string]any:
 		if lm, ok := l.(map[string]any); ok {
 			w.mapping(d, lm, n, skip)
@@ -144,7 +232,7 @@ func (w *localWalk) value(d, l any, found bool, n node, skip skips) {
 // That holds for the very field, not for one inside something owned whole.
 func (w *localWalk) mayBeAbsent(d any, n node) bool {
 	switch d := d.(type) {
-	case nil:
+	case nil, dropped:
 		return true
 	case []any:
 		return len(d) == 0 && (n.exact() || w.builtin)
@@ -176,6 +264,9 @@ func (w *localWalk) sameLeaf(d, l any) bool {
 	if w.secret {
 		return len(w.at) == 2 && parent == "data" && w.at[0].name == "data" && sameBase64(d, l)
 	}
+	if t := w.typ(); t != nil {
+		return t.Kind == schema.Quantity && sameQuantity(d, l)
+	}
 	return quantityField(w.kind, field, parent) && sameQuantity(d, l)
 }
 
@@ -192,7 +283,7 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip skips) {
 		if _, declared := d[name]; declared || v == nil {
 			continue
 		}
-		if _, hit := skip.field(name); hit || w.builtin && w.defaulted(name, v, l) {
+		if _, hit := skip.field(name); hit || w.defaulted(name, v, l) {
 			continue
 		}
 		w.push(step{kind: stepField, name: name})
@@ -213,17 +304,23 @@ func (w *localWalk) atomicMap(n node) bool {
 	if n.exists {
 		return n.leaf()
 	}
-	if !w.builtin {
-		return true // a custom resource may have declared it atomic
+	if w.insideAtomic() {
+		return true
 	}
-	return atomicName(field) || w.insideAtomic()
+	if t := w.typ(); t.Known() {
+		return t.Atomic
+	}
+	if !w.builtin {
+		return !w.final // a custom resource may have declared it atomic
+	}
+	return atomicName(field)
 }
 
 // insideAtomic reports whether the current place is an element of a list that
-// is compared by index, or is below one.
+// is compared by index, or is below one, or below a map that is replaced whole.
 func (w *localWalk) insideAtomic() bool {
-	for _, s := range w.at {
-		if s.kind == stepIndex {
+	for i, s := range w.at {
+		if s.kind == stepIndex || i < len(w.types)-1 && w.types[i] != nil && w.types[i].Atomic {
 			return true
 		}
 	}

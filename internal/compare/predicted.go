@@ -96,12 +96,6 @@ func (w *predictedWalk) mapping(p, l map[string]any, after, before node, skip sk
 	}
 }
 
-// lastApplied says that a field is kubectl's annotation, which describes the
-// past of the object and not its state.
-func (w *predictedWalk) lastApplied(name string) bool {
-	return name == lastApplied && len(w.at) == 2 && w.at[1].name == "annotations"
-}
-
 func (w *predictedWalk) list(p, l []any, after, before node, skip skips) {
 	if w.secret && w.at[0].name != "metadata" {
 		if !sameValue(p, l) {

@@ -33,6 +33,9 @@ func (w *localWalk) removedField(name string, d, l any, n node, skip skips) {
 	dm, _ := d.(map[string]any)
 	dv, declared := dm[name]
 	child := n.field(name)
+	if !declared && w.mark(name) {
+		return
+	}
 	w.push(step{kind: stepField, name: name})
 	defer w.pop()
 	if !declared && child.alone() {

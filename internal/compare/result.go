@@ -24,6 +24,11 @@ type Options struct {
 	Manager string
 	// Rules are what is left out of every comparison.
 	Rules *Rules
+	// Types are what is known of the objects' types; nil leaves to the server
+	// what it takes a type to decide.
+	Types *Types
+	// Final says that there is no server to ask, so that a doubt is no difference.
+	Final bool
 }
 
 func (o Options) manager() string { return cmp.Or(o.Manager, rutter.FieldManager) }
@@ -68,6 +73,12 @@ func (f *findings) field() (field, parent string) {
 		field = v.name
 	}
 	return field, ""
+}
+
+// lastApplied says that a field is kubectl's annotation, which describes the
+// past of the object and not its state.
+func (f *findings) lastApplied(name string) bool {
+	return name == lastApplied && len(f.at) == 2 && f.at[1].name == "annotations"
 }
 
 func (f *findings) add(desired any, hasDesired bool, live any, hasLive bool) {

@@ -7,6 +7,7 @@ import (
 
 	rutter "github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/schema"
 )
 
 // doubts are where Local can't know without the schema and leaves the answer
@@ -40,5 +41,45 @@ func TestConverged(t *testing.T) {
 				t.Errorf("OwnedHash: live %q %v, predicted %q %v", live, ok, predicted, ok2)
 			}
 		})
+	}
+}
+
+// undecided is what takes the server's own code to know, with all its types.
+var undecided = map[string][]string{
+	"limitrange": {".spec.limits[0].defaultRequest.cpu"},
+}
+
+// With the types of the kinds the doubts are gone, also where nobody's
+// ownership is recorded and no server can be asked.
+func TestConvergedByTypes(t *testing.T) {
+	t.Parallel()
+	list := samples(t)
+	types, err := compare.NewTypes(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		if s.desired.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		more, err := schema.FromDefinition(s.desired)
+		if err != nil {
+			t.Fatal(err)
+		}
+		types = types.With(more)
+	}
+	for _, s := range list {
+		if got := paths(compare.Local(s.desired, s.live, compare.Options{Types: types})); !cmp.Equal(got, append([]string{}, undecided[s.name]...)) {
+			t.Errorf("%s: Local: %v", s.name, got)
+		}
+		bare := s.live.DeepCopy()
+		bare.SetManagedFields(nil)
+		final := compare.Options{Types: types, Final: true}
+		if got := paths(compare.Local(s.desired, bare, final)); !cmp.Equal(got, append([]string{}, undecided[s.name]...)) {
+			t.Errorf("%s: without owners: %v", s.name, got)
+		}
+		if r := compare.Local(s.live, bare, final); !r.Equal {
+			t.Errorf("%s: with itself: %+v", s.name, r.Diffs)
+		}
 	}
 }

@@ -161,6 +161,8 @@ func randomChange(r *rand.Rand, step int, files map[string]string) (what string,
 			return "a child less", one("platform/kustomization.yaml", "resources: [monitoring.yaml]\n")
 		}
 		return "a child more", one("platform/kustomization.yaml", "resources: [monitoring.yaml, ingress.yaml]\n")
+	case 8:
+		return "other names of Applications", one("clusters/apps.yaml", strings.Replace(files["clusters/apps.yaml"], "metadata: {name: '", fmt.Sprintf("metadata: {name: 'n%d-", step), 1))
 	case 9:
 		return "another namespace", one("clusters/apps.yaml", replaceLine(files["clusters/apps.yaml"], "destination:", fmt.Sprintf("      destination: {name: prod-1, namespace: team-%d}", step)))
 	default:

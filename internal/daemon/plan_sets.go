@@ -10,17 +10,12 @@ import (
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// controllerHandsOver says whether the controller moves an Application that a
-// set makes under another name without deleting its objects. A plan shows what
-// will happen, so it must not promise what the controller does not do yet.
-const controllerHandsOver = false
-
 // generated adds the Applications that sets have once they are reconciled: on
 // the base those they generate, on the head what becomes of the base's.
 func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit {
 	var live []*v1alpha1.Application
 	var all []generate.SetChanges
-	policy := generate.Policy{HandOver: controllerHandsOver, Clusters: p.members(), Projects: s.projectNames(p)}
+	policy := generate.Policy{HandOver: true, Clusters: p.members(), Projects: s.projectNames(p)}
 	if s == p.head {
 		for _, u := range p.base.ordered() {
 			live = append(live, u.app)
@@ -35,7 +30,7 @@ func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit
 		}
 	}
 	var handovers []generate.Handover
-	if s == p.head && controllerHandsOver {
+	if s == p.head {
 		handovers = generate.Handovers(all, policy.Clusters)
 	}
 	var out []*planUnit

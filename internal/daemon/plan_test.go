@@ -121,8 +121,8 @@ func planCases() []planCase {
 		},
 		{reason: "removals within the budget", after: withoutOverlays(3), want: []string{"applications: 3 deleted (of 10)", "- 3 applications on prod-1: shop-0, shop-1, shop-2"}, not: []string{"Held"}},
 		{
-			reason: "another name waits for an approval, as in the controller", after: edit("clusters/apps.yaml", "'{{.path.basename}}'", "'new-{{.path.basename}}'"),
-			want: []string{"Held", "Added"},
+			reason: "another name is a move", after: edit("clusters/apps.yaml", "'{{.path.basename}}'", "'new-{{.path.basename}}'"),
+			want: []string{"applications: 8 moved", "> 8 applications on prod-1", "it has another name; its objects stay"}, not: []string{"Deleted", "Added", "Held"},
 		},
 		{
 			reason: "a set that goes takes its Applications", after: put("clusters/edge.yaml", ""),

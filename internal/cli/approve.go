@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -97,13 +98,21 @@ func (r *root) approve(c *cobra.Command, cl client.Client, set *v1alpha1.Applica
 		fmt.Fprintf(r.err, "rutter: %s is not what waits in ApplicationSet %s; this is:\n", digest, set.Name)
 		return r.showHeld(c, cl, set)
 	}
+	if err := annotateApproval(c.Context(), cl, set, digest); err != nil {
+		return err
+	}
+	fmt.Fprintf(r.out, "approved: ApplicationSet %s deletes exactly those\n", set.Name)
+	return nil
+}
+
+// annotateApproval writes an approval to a set.
+func annotateApproval(ctx context.Context, cl client.Client, set *v1alpha1.ApplicationSet, digest string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{generate.AnnotationApprove: digest}}})
 	if err != nil {
 		return fmt.Errorf("encode the approval: %w", err)
 	}
-	if err := cl.Patch(c.Context(), set, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
+	if err := cl.Patch(ctx, set, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 		return fmt.Errorf("approve the removals of ApplicationSet %q: %w", set.Name, err)
 	}
-	fmt.Fprintf(r.out, "approved: ApplicationSet %s deletes exactly those\n", set.Name)
 	return nil
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -32,6 +34,7 @@ type planFlags struct {
 	cacheDir              string
 	plugins               string
 	pluginTools           []string
+	approve               string
 }
 
 func (r *root) planCommand() *cobra.Command {
@@ -66,6 +69,7 @@ func (r *root) planCommand() *cobra.Command {
 	fl.StringVar(&f.cacheDir, "cache-dir", "", "folder for mirrors and renders (default: rutter in the user's cache folder)")
 	fl.StringVar(&f.plugins, "plugins", "", "folder of ConfigManagementPlugin files")
 	fl.StringSliceVar(&f.pluginTools, "plugin-tools", nil, "folders with programs that plugins may run, beside the system's")
+	fl.StringVar(&f.approve, "approve", "", "digest of the plan: if this is still it, approve the removals that the deletion budget holds back; needs --live")
 	_ = c.MarkFlagRequired("base") // the flag exists
 	return c
 }
@@ -76,6 +80,9 @@ func (f *planFlags) check() error {
 	}
 	if f.offline && f.live {
 		return rutter.Errorf(rutter.CodeInvalid, "--offline and --live exclude each other")
+	}
+	if f.approve != "" && !f.live {
+		return rutter.Errorf(rutter.CodeInvalid, "--approve needs --live: an approval is written to the control plane")
 	}
 	return nil
 }
@@ -105,10 +112,51 @@ func (r *root) plan(ctx context.Context, f *planFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.approve != "" {
+		return r.approvePlan(ctx, p, f)
+	}
 	if err := r.printPlan(p, f); err != nil {
 		return err
 	}
 	return planExit(p)
+}
+
+// approvePlan writes the approvals of all that a plan holds back, if it is the
+// plan that was looked at. The controller heeds each for exactly these
+// Applications of exactly this set, before the merge or after it.
+func (r *root) approvePlan(ctx context.Context, p preview.Plan, f *planFlags) error {
+	if p.Digest != f.approve {
+		if err := r.printPlan(p, f); err != nil {
+			return err
+		}
+		fmt.Fprintf(r.err, "rutter: the plan is not %s any more, and nothing was approved: look at it again\n", f.approve)
+		return exit{code: ExitBlocked}
+	}
+	if p.Summary.Errors > 0 {
+		return rutter.Errorf(rutter.CodeInvalid, "the plan has %d errors: what could not be looked at cannot be approved", p.Summary.Errors)
+	}
+	cl, err := r.client()
+	if err != nil {
+		return err
+	}
+	for _, h := range p.Held {
+		name := h.Set[strings.LastIndex(h.Set, "/")+1:]
+		if h.Digest == "" {
+			return rutter.Errorf(rutter.CodeNotFound, "set %s, or what it would delete, is not on the control plane: approve it after the merge, with rutter approve appset/%s", h.Set, name)
+		}
+		var set v1alpha1.ApplicationSet
+		if err := cl.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: name}, &set); err != nil {
+			return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", name, h.Namespace, err)
+		}
+		if err := annotateApproval(ctx, cl, &set, h.Digest); err != nil {
+			return err
+		}
+		fmt.Fprintf(r.out, "approved: ApplicationSet %s may delete exactly these %d Applications: %s\n", h.Set, len(h.Applications), strings.Join(h.Applications, ", "))
+	}
+	if len(p.Held) == 0 {
+		fmt.Fprintln(r.out, "the deletion budget holds nothing of this plan back: nothing needs an approval")
+	}
+	return nil
 }
 
 func planExit(p preview.Plan) error {

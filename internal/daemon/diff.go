@@ -90,13 +90,21 @@ func newObserver(ctx context.Context, c client.Client, cfg DiffConfig, dir strin
 	if o.rendering, from, err = openRendering(renderingConfig{plugins: cfg.Plugins, sourceConfig: sourceConfig{dir: dir, submodules: true, logger: logger}}); err != nil {
 		return nil, err
 	}
-	sink := &lateSink{}
-	o.clusters = cluster.New(cluster.Options{Logger: logger, Sink: sink})
-	if err := errors.Join(o.clusters.SetLocal(cfg.REST), declareClusters(ctx, c, cfg.Namespace, o.clusters),
-		o.rendering.declare(ctx, c, cfg.Namespace, logger)); err != nil {
+	if err := o.rendering.declare(ctx, c, cfg.Namespace, logger); err != nil {
 		return nil, err
 	}
-	o.engine = engine.New(engine.Options{Sources: from, Renderer: o.rendering.renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: 1,
+	return o, o.open(ctx, c, cfg.REST, cfg.Namespace, from, o.rendering.renderer)
+}
+
+// open builds the engine, with the members of a control plane.
+func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, namespace string, from rutter.Sources, renderer rutter.Renderer) error {
+	logger := slog.New(slog.DiscardHandler)
+	sink := &lateSink{}
+	o.clusters = cluster.New(cluster.Options{Logger: logger, Sink: sink})
+	if err := errors.Join(o.clusters.SetLocal(rc), declareClusters(ctx, c, namespace, o.clusters)); err != nil {
+		return err
+	}
+	o.engine = engine.New(engine.Options{Sources: from, Renderer: renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: observerWorkers,
 		Changed: func(rutter.UnitID, bool) {
 			select {
 			case o.settled <- struct{}{}:
@@ -104,11 +112,14 @@ func newObserver(ctx context.Context, c client.Client, cfg DiffConfig, dir strin
 			}
 		},
 		Permit:     func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error { return nil },
-		PermitRepo: permitRepo(ctx, c, cfg.Namespace),
+		PermitRepo: permitRepo(ctx, c, namespace),
 	})
 	sink.engine = o.engine
-	return o, nil
+	return nil
 }
+
+// observerWorkers are the units that are looked at in parallel.
+const observerWorkers = 4
 
 // declareClusters reads the members from the control plane.
 func declareClusters(ctx context.Context, c client.Client, namespace string, members *cluster.Registry) error {
@@ -145,20 +156,40 @@ func permitRepo(ctx context.Context, c client.Client, namespace string) func(str
 
 // observe returns the unit's report once everything has been compared.
 func (o *observer) observe(ctx context.Context, unit rutter.Unit) (rutter.Report, error) {
+	report, ok := o.observeAll(ctx, []rutter.Unit{unit})[unit.ID]
+	if !ok {
+		return report, rutter.Errorf(rutter.CodeUnavailable, "the comparison did not end: %w", context.Cause(ctx))
+	}
+	return report, nil
+}
+
+// observeAll returns the reports of those units that have been compared in full
+// before ctx ends.
+func (o *observer) observeAll(ctx context.Context, units []rutter.Unit) map[rutter.UnitID]rutter.Report {
 	run, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
-	o.engine.Upsert(unit)
+	for _, u := range units {
+		o.engine.Upsert(u)
+	}
 	go func() { o.engine.Run(run); close(done) }()
 	defer func() { stop(); <-done }()
+	out := make(map[rutter.UnitID]rutter.Report, len(units))
 	for {
+		for _, u := range units {
+			if _, known := out[u.ID]; known || !o.engine.Settled(u.ID) {
+				continue
+			}
+			if report, ok := o.engine.Report(u.ID); ok {
+				out[u.ID] = report
+			}
+		}
+		if len(out) == len(units) {
+			return out
+		}
 		select {
 		case <-o.settled:
-			report, ok := o.engine.Report(unit.ID)
-			if ok && o.engine.Settled(unit.ID) {
-				return report, nil
-			}
 		case <-ctx.Done():
-			return rutter.Report{}, rutter.Errorf(rutter.CodeUnavailable, "the comparison did not end: %w", ctx.Err())
+			return out
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/rutterhq/rutter"
@@ -88,6 +89,11 @@ func Plan(ctx context.Context, cfg PlanConfig) (preview.Plan, error) {
 		return preview.Plan{}, err
 	}
 	p.barren.save()
+	if p.cfg.REST != nil {
+		if err := p.drift(ctx, &result); err != nil {
+			return preview.Plan{}, fmt.Errorf("compare with the clusters: %w", err)
+		}
+	}
 	return result, nil
 }
 
@@ -100,8 +106,10 @@ type planner struct {
 	inventory preview.Inventory
 	// projects are those of the control plane.
 	projects map[string]*v1alpha1.AppProject
-	barren   *barren
-	files    map[string]parsedFile // by hash of their content
+	// uids are those of sets and Applications on the control plane, by kind, namespace and name.
+	uids   map[string]ktypes.UID
+	barren *barren
+	files  map[string]parsedFile // by hash of their content
 	// governed are the places that Applications which declare others render: what
 	// lies there is no declaration of its own.
 	governed governed

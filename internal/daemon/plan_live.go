@@ -10,6 +10,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +19,7 @@ import (
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/cluster"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/generate"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -37,6 +40,9 @@ func (p *planner) live(ctx context.Context) error {
 	for i := range projects.Items {
 		p.projects[projects.Items[i].Name] = &projects.Items[i]
 	}
+	if err := p.identify(ctx, c); err != nil {
+		return err
+	}
 	if p.cfg.Inventory == nil {
 		inv, err := ExportClusters(ctx, ExportConfig{REST: p.cfg.REST, Namespace: p.cfg.Namespace})
 		if err != nil {
@@ -44,8 +50,37 @@ func (p *planner) live(ctx context.Context) error {
 		}
 		p.inventory = inv
 	}
-	p.notes = append(p.notes, "--live asks the control plane for clusters, projects, credentials and settings. What is drifted on the clusters now is not part of the plan.")
 	return nil
+}
+
+// identify notes which sets and Applications are on the control plane, so that
+// what would be held is named as the controller will name it.
+func (p *planner) identify(ctx context.Context, c client.Client) error {
+	p.uids = map[string]ktypes.UID{}
+	for kind, list := range map[string]*metav1.PartialObjectMetadataList{"ApplicationSet": {}, "Application": {}} {
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
+		if err := c.List(ctx, list); err != nil {
+			return fmt.Errorf("list %ss: %w", kind, err)
+		}
+		for i := range list.Items {
+			p.uids[kind+"/"+list.Items[i].Namespace+"/"+list.Items[i].Name] = list.Items[i].UID
+		}
+	}
+	return nil
+}
+
+// heldDigest is the digest of the removals of a set that wait, as the controller
+// will have it; empty where that is not known.
+func (p *planner) heldDigest(ps *planSet) string {
+	set := &v1alpha1.ApplicationSet{}
+	set.UID = p.uids["ApplicationSet/"+ps.set.Namespace+"/"+ps.set.Name]
+	apps := make([]*v1alpha1.Application, 0, len(ps.waits))
+	for _, name := range ps.waits {
+		app := &v1alpha1.Application{}
+		app.Name, app.UID = name, p.uids["Application/"+ps.set.Namespace+"/"+name]
+		apps = append(apps, app)
+	}
+	return generate.PlanDigest(set, apps)
 }
 
 // deafSink is for who asks clusters and watches nothing.

@@ -265,6 +265,9 @@ func (p *planner) show(s *planSide) preview.Side {
 		set := preview.Set{Name: ps.name, File: ps.from.file, Size: ps.size, Declaration: plainJSON(map[string]any{"spec": ps.set.Spec, "metadata": metadata(ps.set)})}
 		if len(ps.waits) > 0 {
 			set.Held = &preview.Held{Set: ps.name, Applications: ps.waits, Reason: ps.why}
+			if set.Held.Digest = p.heldDigest(ps); set.Held.Digest != "" {
+				set.Held.Namespace = ps.set.Namespace
+			}
 		}
 		out.Sets = append(out.Sets, set)
 	}

@@ -140,6 +140,16 @@ func saidOfHeld(set *v1alpha1.ApplicationSet, what *regexp.Regexp) string {
 	return ""
 }
 
+// PlanDigest is the digest of the plan that deletes these Applications of a set;
+// empty when an object is among them that no control plane has.
+func PlanDigest(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) string {
+	if set.UID == "" || slices.ContainsFunc(apps, func(a *v1alpha1.Application) bool { return a.UID == "" }) {
+		return ""
+	}
+	apps = slices.SortedFunc(slices.Values(apps), func(a, b *v1alpha1.Application) int { return strings.Compare(a.Name, b.Name) })
+	return newHeld(set, apps).Digest
+}
+
 // newHeld is the plan of deleting these, which are in order.
 func newHeld(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) *Held {
 	h := &Held{}

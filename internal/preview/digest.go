@@ -42,7 +42,7 @@ func digest(p Plan) string {
 	held := slices.Clone(p.Held)
 	slices.SortFunc(held, func(a, b Held) int { return cmp.Compare(a.Set, b.Set) })
 	for i := range held {
-		held[i].Reason = ""
+		held[i].Reason, held[i].Namespace, held[i].Digest = "", "", ""
 	}
 	text, err := json.Marshal([]any{Schema, units, objects, held})
 	if err != nil {

@@ -40,6 +40,17 @@ func HTML(p Plan) (string, error) {
 			sections = append(sections, s)
 		}
 	}
+	if len(p.Drift) > 0 {
+		s := htmlSection{Title: "Not as declared on the clusters now", Class: "leave"}
+		for _, d := range p.Drift {
+			g := htmlGroup{Sign: "*", Head: shortRef(d.ref()) + " on " + d.Cluster, Members: d.Application, Reason: d.words()}
+			for _, f := range d.Fields {
+				g.Fields = append(g.Fields, Field{Path: f.Path, Old: f.Declared, New: f.Live})
+			}
+			s.Groups = append(s.Groups, g)
+		}
+		sections = append(sections, s)
+	}
 	news, _ := p.news()
 	refused, _ := p.refusals()
 	var b strings.Builder

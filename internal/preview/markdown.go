@@ -64,6 +64,14 @@ func (m *markdown) plan(p Plan) {
 		groups := p.ofVerb(v)
 		m.section(v.title(), len(groups), v == Delete, func(i int) { m.group(groups[i]) })
 	}
+	if len(p.Drift) > 0 {
+		m.line("<details><summary>Not as declared on the clusters now (%s)</summary>", plural(len(p.Drift), "object"))
+		m.line("")
+		m.items(len(p.Drift), func(i int) { m.drifted(p.Drift[i]) })
+		m.line("")
+		m.line("</details>")
+		m.line("")
+	}
 	for _, n := range p.Notes {
 		m.line("> %s", html.EscapeString(oneLine(n)))
 		m.line("")
@@ -172,6 +180,17 @@ func (m *markdown) fields(fields []Field) {
 			return
 		}
 		m.line("  - %s %s", code(f.Path), code(f.change()))
+	}
+}
+
+func (m *markdown) drifted(d Drift) {
+	m.line("- %s", code(d.sentence()))
+	for i, f := range d.Fields {
+		if i == m.d.fields {
+			m.line("  - %s", "and "+plural(len(d.Fields)-i, "field")+" more")
+			return
+		}
+		m.line("  - %s %s", code(f.Path), code(f.words()))
 	}
 }
 

@@ -46,6 +46,9 @@ type Plan struct { //nolint:recvcheck // it is built by pointer and read by valu
 	Objects      []ObjectChange  `json:"objects"`
 	// Groups fold equal changes of Applications and of objects.
 	Groups []Group `json:"groups"`
+	// Drift is what is not as the base declares it, on the clusters now; it is
+	// looked for only with a control plane.
+	Drift []Drift `json:"drift,omitempty"`
 	// Notes are what this preview could not take into account.
 	Notes []string `json:"notes"`
 }
@@ -98,6 +101,8 @@ type Summary struct {
 	Refused int `json:"refused"`
 	// Errors are the problems that the change brings.
 	Errors int `json:"errors"`
+	// Drift counts the objects that are not as the base declares them.
+	Drift int `json:"drift,omitempty"`
 }
 
 // ProjectChange is what becomes of a project.
@@ -202,6 +207,10 @@ type Held struct {
 	// Applications are those whose removal waits.
 	Applications []string `json:"applications"`
 	Reason       string   `json:"reason"`
+	// Namespace and Digest are of the set on the control plane and of the removals,
+	// as the controller will name them; empty where no control plane was asked.
+	Namespace string `json:"namespace,omitempty"`
+	Digest    string `json:"digest,omitempty"`
 }
 
 // Refusal is what the rules of a project forbid.

@@ -55,6 +55,13 @@ func Text(p Plan, o TextOptions) string {
 		t.line("")
 		t.line("%s", p.nothing())
 	}
+	if len(p.Drift) > 0 {
+		t.head("Not as declared on the clusters now")
+		for _, d := range bounded(t, p.Drift) {
+			t.line("  * %s", d.sentence())
+			t.drifted(d.Fields)
+		}
+	}
 	for _, n := range p.Notes {
 		t.line("")
 		t.warn("%s", n)
@@ -189,6 +196,16 @@ func (t *texter) fields(fields []Field) {
 		t.line("      %s", f.Path)
 		t.line("        - %s", f.Old)
 		t.line("        + %s", f.New)
+	}
+}
+
+func (t *texter) drifted(fields []DriftField) {
+	for i, f := range fields {
+		if i == shownFields && t.o.Groups >= 0 {
+			t.line("      and %s more", plural(len(fields)-i, "field"))
+			return
+		}
+		t.line("      %s  %s", f.Path, f.words())
 	}
 }
 

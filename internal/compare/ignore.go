@@ -16,10 +16,13 @@ import (
 // maxSteps bounds one expression on one object: it may run for every event.
 const maxSteps = 20_000
 
-// Rules are ignoreDifferences made ready for use: patterns, pointers and jq are
-// read once, and not for every event. Nil are no rules.
+// Rules are ignoreDifferences, and what is set for all comparisons, made ready
+// for use: patterns, pointers and jq are read once, and not for every event.
+// Nil are no rules.
 type Rules struct {
-	list []rule
+	list   []rule
+	known  []known
+	status rutter.StatusRule
 }
 
 // rule is one entry of ignoreDifferences.
@@ -31,20 +34,42 @@ type rule struct {
 	managers        []string
 }
 
-// NewRules reads rules, of which the first that can't be read is an error of
-// code invalid that names it: a rule that is quietly left out would show as
-// drift that nobody can explain.
-func NewRules(list []rutter.IgnoreRule) (*Rules, error) {
-	if len(list) == 0 {
-		return nil, nil
+// NewRules reads a unit's rules and what is set for all. The first that can't be
+// read is an error of code invalid that names it: a rule that is quietly left
+// out would show as drift that nobody can explain.
+func NewRules(list []rutter.IgnoreRule, system rutter.CompareSettings) (*Rules, error) {
+	all := slices.Concat(list, system.Ignore)
+	if len(all) == 0 && len(system.Known) == 0 && system.Status == "" {
+		return nil, nil //nolint:nilnil // nil are no rules
 	}
-	out := &Rules{list: make([]rule, len(list))}
-	for i, r := range list {
+	out := &Rules{list: make([]rule, len(all)), status: system.Status}
+	for i, r := range all {
 		if err := out.list[i].read(r); err != nil {
 			return nil, rutter.Errorf(rutter.CodeInvalid, "ignoreDifferences[%d].%w", i, err)
 		}
 	}
+	for _, f := range system.Known {
+		k, err := newKnown(f)
+		if err != nil {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "knownTypeFields of %s/%s: %w", f.Group, f.Kind, err)
+		}
+		out.known = append(out.known, k)
+	}
 	return out, nil
+}
+
+// Concern reports whether any rule is about an object.
+func (r *Rules) Concern(ref rutter.Ref) bool {
+	return r != nil && slices.ContainsFunc(r.list, func(rule rule) bool { return rule.matches(ref) })
+}
+
+// comparesStatus reports whether the status of an object is compared where Git
+// declares one. The built-in kinds take none from an apply.
+func (r *Rules) comparesStatus(u *unstructured.Unstructured) bool {
+	if r == nil || u == nil || r.status != rutter.StatusCompared && r.status != rutter.StatusIgnoredOfCRD {
+		return false
+	}
+	return !builtinGroup(u.GroupVersionKind().Group)
 }
 
 // CheckRule says what is wrong with a rule, beginning with the field that it is

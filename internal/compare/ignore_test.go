@@ -13,7 +13,7 @@ import (
 // read makes rules ready.
 func read(t testing.TB, rules ...rutter.IgnoreRule) *compare.Rules {
 	t.Helper()
-	out, err := compare.NewRules(rules)
+	out, err := compare.NewRules(rules, rutter.CompareSettings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestNewRules(t *testing.T) {
 		{"/a~2b", "is written ~0"},
 		{"/a~", "is written ~0"},
 	} {
-		_, err := compare.NewRules([]rutter.IgnoreRule{{}, {Group: "*", Kind: "*", JSONPointers: []string{tt.rule}}})
+		_, err := compare.NewRules([]rutter.IgnoreRule{{}, {Group: "*", Kind: "*", JSONPointers: []string{tt.rule}}}, rutter.CompareSettings{})
 		switch {
 		case tt.want == "" && err != nil:
 			t.Errorf("%q: %v", tt.rule, err)
@@ -72,7 +72,7 @@ func TestNewRules(t *testing.T) {
 			t.Errorf("%q: %v, want %q", tt.rule, err, tt.want)
 		}
 	}
-	if _, err := compare.NewRules([]rutter.IgnoreRule{{Group: "[", Kind: "x"}}); err == nil || !strings.Contains(err.Error(), "ignoreDifferences[0].group") {
+	if _, err := compare.NewRules([]rutter.IgnoreRule{{Group: "[", Kind: "x"}}, rutter.CompareSettings{}); err == nil || !strings.Contains(err.Error(), "ignoreDifferences[0].group") {
 		t.Errorf("a glob that can't be read: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package compare
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	rutter "github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/schema"
 )
 
@@ -58,6 +59,9 @@ type localWalk struct {
 	live  *unstructured.Unstructured
 	ours  node
 	skip  skips
+	// known are fields that hold a built-in type, and builtins those types.
+	known    []known
+	builtins *schema.Schemas
 	// before is what was applied before us, as far as that is recorded.
 	before history
 	// types are those of the places on the way down; empty where the kind is not
@@ -78,7 +82,12 @@ func newLocalWalk(desired, live *unstructured.Unstructured, opts Options) *local
 		ours:     n,
 		skip:     opts.Rules.of(desired, live),
 		root:     opts.Types.of(live),
+		known:    opts.Rules.knownFields(rutter.RefOf(live)),
 	}
+	if opts.Types != nil {
+		w.builtins = opts.Types.schemas
+	}
+	w.status = opts.Rules.comparesStatus(live)
 	if !applied {
 		w.before = historyOf(live)
 	}
@@ -162,7 +171,7 @@ func serverField(name string) bool {
 func (f *findings) skipped(name string) bool {
 	switch {
 	case len(f.at) == 0:
-		return name == "status"
+		return name == "status" && !f.status
 	case len(f.at) == 1 && f.at[0].name == "metadata":
 		return serverField(name)
 	}
@@ -248,13 +257,13 @@ func (w *localWalk) mayBeAbsent(d any, n node) bool {
 		}
 		return true
 	default:
-		return w.builtin && n.exact() && zeroScalar(d)
+		return zeroScalar(d) && (w.builtin && n.exact() || w.keptOut())
 	}
 }
 
 // sameLeaf compares a scalar the way the API server would.
 func (w *localWalk) sameLeaf(d, l any) bool {
-	if sameScalar(d, l) {
+	if sameScalar(d, l) || w.sameKnown(d, l) {
 		return true
 	}
 	if !w.builtin || d == nil {

@@ -20,7 +20,7 @@ func OwnedHash(live *unstructured.Unstructured, manager string, rules *Rules) (h
 		return "", false
 	}
 	w := ownedWriter{buf: make([]byte, 0, hashBuffer)}
-	w.root(n.fields, live.Object, rules.of(nil, live).l)
+	w.root(n.fields, live.Object, rules.of(nil, live).l, rules.comparesStatus(live))
 	return digest(w.buf), true
 }
 
@@ -31,9 +31,9 @@ type ownedWriter struct {
 }
 
 // root leaves the status out: it is the business of controllers, also where a
-// custom resource keeps it in the main resource.
-func (w *ownedWriter) root(fields, obj map[string]any, skip pointers) {
-	if _, ok := fields["f:status"]; ok {
+// custom resource keeps it in the main resource; but where it is to be compared.
+func (w *ownedWriter) root(fields, obj map[string]any, skip pointers, status bool) {
+	if _, ok := fields["f:status"]; ok && !status {
 		skip = append(slices.Clip(skip), []string{"status"})
 	}
 	w.children(fields, obj, skip)

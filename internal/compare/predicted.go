@@ -23,6 +23,7 @@ func Predicted(predicted, live *unstructured.Unstructured, opts Options) Result 
 		after = node{exists: true}
 	}
 	before, _ := owned(live, opts.manager())
+	f.status = opts.Rules.comparesStatus(live)
 	w := &predictedWalk{findings: f, secret: isSecret(live) || isSecret(predicted)}
 	w.mapping(predicted.Object, live.Object, after, before, opts.Rules.of(predicted, live))
 	return f.result(live)

@@ -94,7 +94,7 @@ func FuzzCompare(f *testing.F) {
 			return
 		}
 		a, b := &unstructured.Unstructured{Object: d}, &unstructured.Unstructured{Object: l}
-		ignore, err := compare.NewRules([]rutter.IgnoreRule{{Group: "*", Kind: "*", JSONPointers: []string{pointer}, JQ: []string{pointer}}})
+		ignore, err := compare.NewRules([]rutter.IgnoreRule{{Group: "*", Kind: "*", JSONPointers: []string{pointer}, JQ: []string{pointer}}}, rutter.CompareSettings{})
 		if err != nil {
 			ignore = nil
 		}

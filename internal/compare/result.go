@@ -56,6 +56,8 @@ type finding struct {
 type findings struct {
 	list []finding
 	at   path
+	// status says that the status is compared like anything else.
+	status bool
 }
 
 func (f *findings) push(s step) { f.at = append(f.at, s) }

@@ -185,7 +185,7 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 			o.Meta = plan.MetaOf(obj.GetAnnotations())
 			o.KindMissing = missing
 			rule := randomRule(obj, full)
-			random, err := compare.NewRules(rule)
+			random, err := compare.NewRules(rule, rutter.CompareSettings{})
 			if err != nil {
 				return fmt.Errorf("fields of %s that come out differently each time: %w", o.Ref, err)
 			}
@@ -208,7 +208,7 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
 	var err error
-	d.rules, err = compare.NewRules(d.ignore)
+	d.rules, err = compare.NewRules(d.ignore, rutter.CompareSettings{})
 	return err //nolint:wrapcheck // it names the rule
 }
 

@@ -109,7 +109,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	}
 	u.mu.Lock()
 	x := u.live[d.objects[i].Ref]
-	exists := x != nil && x.Exists && (d.rules != nil || x.ceded)
+	exists := x != nil && x.Exists && (d.rules.Concern(d.objects[i].Ref) || x.ceded)
 	u.mu.Unlock()
 	if !exists {
 		return want, nil

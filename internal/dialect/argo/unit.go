@@ -122,6 +122,14 @@ func (t *translation) operation() {
 	}
 }
 
+// IgnoreRules are the spec.ignoreDifferences of an Application; the first that
+// can't be read is an error that names it.
+func IgnoreRules(app *v1alpha1.Application) ([]rutter.IgnoreRule, error) {
+	t := &translation{app: app}
+	rules := t.ignore()
+	return rules, t.problem
+}
+
 func (t *translation) ignore() []rutter.IgnoreRule {
 	var rules []rutter.IgnoreRule
 	for i, r := range t.app.Spec.IgnoreDifferences {

@@ -60,9 +60,9 @@ type Task struct {
 	// Mark is the value of the marker label of objects that are this unit's: a prune
 	// makes sure of it before it deletes.
 	Mark string
-	// Spare says at the last moment why an object is not to be pruned after all;
-	// nil, or an empty answer, lets it go.
-	Spare func(ref rutter.Ref) string
+	// Spare says at the last moment why an object is not to be pruned after all,
+	// and may wait until that is known; nil, or an empty answer, lets it go.
+	Spare func(ctx context.Context, ref rutter.Ref) string
 }
 
 // Outcome is what a run did.

@@ -67,7 +67,7 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 		return res
 	}
 	if r.Spare != nil {
-		if why := r.Spare(s.Ref); why != "" {
+		if why := r.Spare(ctx, s.Ref); why != "" {
 			res.Status, res.Message = StatusPruneSkipped, "ignored ("+why+")"
 			return res
 		}

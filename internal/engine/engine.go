@@ -54,6 +54,7 @@ type Engine struct {
 	// that wait to know what they declare.
 	unsettled map[*state]unsettled
 	waiters   map[rutter.UnitID]bool
+	quiet     chan struct{} // closed and replaced whenever one has settled
 
 	reachMu     sync.Mutex
 	unreachable map[string]outage // server → cause
@@ -96,7 +97,7 @@ func New(opts Options) *Engine {
 	e := &Engine{
 		opts: opts, queue: newQueue[rutter.UnitID](),
 		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: newClaims(),
-		unsettled: map[*state]unsettled{}, waiters: map[rutter.UnitID]bool{},
+		unsettled: map[*state]unsettled{}, waiters: map[rutter.UnitID]bool{}, quiet: make(chan struct{}),
 		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
 		warm: make(chan struct{}),
 	}

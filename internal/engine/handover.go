@@ -3,12 +3,18 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/inventory"
 )
+
+// passers is how many objects of a unit are given at one time.
+const passers = 8
 
 // handing is a hand-over in progress: another unit takes what this one has.
 type handing struct {
@@ -109,10 +115,8 @@ func (e *Engine) handOver(ctx context.Context, u *state, unit rutter.Unit, to ru
 	if taker == nil {
 		return false, err
 	}
-	for _, x := range u.marked() {
-		if err := e.pass(ctx, u, c, x, taker); err != nil {
-			return false, err
-		}
+	if err := e.passAll(ctx, u, c, u.marked(), func(victim) *state { return taker }); err != nil {
+		return false, err
 	}
 	return len(u.marked()) == 0, nil
 }
@@ -120,9 +124,12 @@ func (e *Engine) handOver(ctx context.Context, u *state, unit rutter.Unit, to ru
 // taker is the unit that takes over, once it is known what it declares; until
 // then u waits for it, and an error says why it is not known.
 func (e *Engine) taker(u *state, to rutter.UnitID, server string) (*state, error) {
-	t := e.unit(to)
-	if t == nil {
-		e.queue.addAfter(u.id, retryRender(0))
+	e.mu.Lock()
+	t := e.units[to]
+	e.waiters[u.id] = true
+	e.mu.Unlock()
+	e.queue.addAfter(u.id, rivalRetry)
+	if t == nil || t.leaving.Load() {
 		return nil, nil
 	}
 	t.mu.Lock()
@@ -132,10 +139,6 @@ func (e *Engine) taker(u *state, to rutter.UnitID, server string) (*state, error
 	case !rendered && problem != nil:
 		return nil, rutter.Errorf(rutter.CodeOf(problem), "application %s, which is to take over, cannot be compared: %w", t.instance, problem)
 	case !rendered:
-		e.mu.Lock()
-		e.waiters[u.id] = true
-		e.mu.Unlock()
-		e.queue.addAfter(u.id, rivalRetry)
 		return nil, nil
 	case at != server:
 		return nil, rutter.Errorf(rutter.CodeConflict, "application %s, which is to take over, is at another cluster", t.instance)
@@ -159,11 +162,27 @@ func (u *state) marked() []victim {
 
 // passClaimed gives every object that another unit declares to that unit.
 func (e *Engine) passClaimed(ctx context.Context, u *state, c rutter.Cluster) error {
-	var errs []error
-	for _, x := range u.marked() {
-		if to := e.claims.other(u, claim{c.Info().Server, x.ref}); to != nil {
-			errs = append(errs, e.pass(ctx, u, c, x, to))
+	return e.passAll(ctx, u, c, u.marked(), func(x victim) *state { return e.claims.other(u, claim{c.Info().Server, x.ref}) })
+}
+
+// passAll gives objects to those who take them, side by side. One that cannot be
+// given stops no other.
+func (e *Engine) passAll(ctx context.Context, u *state, c rutter.Cluster, objects []victim, taker func(victim) *state) error {
+	errs := make([]error, len(objects))
+	var g errgroup.Group
+	g.SetLimit(passers)
+	for i, x := range objects {
+		if to := taker(x); to != nil {
+			g.Go(func() error {
+				errs[i] = e.pass(ctx, u, c, x, to)
+				return nil
+			})
 		}
+	}
+	_ = g.Wait() // each has its own error
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) > 1 {
+		return fmt.Errorf("%w (and so %d more)", errs[0], len(errs)-1)
 	}
 	return errors.Join(errs...)
 }

@@ -55,7 +55,11 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		return namespace, err
 	}
 	u.mu.Lock()
-	p := plan.Compute(e.planInput(u, d, req))
+	in := e.planInput(u, d, req)
+	for i := range in.Extras {
+		in.Extras[i].Waits = "" // that is looked at when its turn comes
+	}
+	p := plan.Compute(in)
 	if req.SelfHeal {
 		for _, ref := range req.Resources {
 			u.heals.note(ref, e.now())
@@ -77,7 +81,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	}
 	out := apply.Run(ctx, apply.Task{
 		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
-		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ref rutter.Ref) string { return e.spare(u, ref) },
+		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
 		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
 		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
 		Progress: func(m string) {

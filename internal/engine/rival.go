@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"maps"
+	"context"
 	"slices"
 	"time"
 
@@ -66,6 +66,8 @@ func (e *Engine) wakeWaiters() {
 		e.queue.addAfter(id, rivalPause)
 	}
 	clear(e.waiters)
+	close(e.quiet)
+	e.quiet = make(chan struct{})
 }
 
 // awaitRivals has everything that could be pruned wait for a rival; u.mu is held.
@@ -73,7 +75,7 @@ func (e *Engine) awaitRivals(u *state, extras []plan.Extra) {
 	if !slices.ContainsFunc(extras, func(x plan.Extra) bool { return x.Protected == "" }) {
 		return
 	}
-	rival := e.rival(u, u.unit)
+	rival, _ := e.rival(u)
 	if rival == nil {
 		return
 	}
@@ -83,18 +85,37 @@ func (e *Engine) awaitRivals(u *state, extras []plan.Extra) {
 }
 
 // spare says why an object is not to be removed after all: what was not known
-// when that was planned may be by now. No unit is locked.
-func (e *Engine) spare(u *state, ref rutter.Ref) string {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if other := e.claims.other(u, claim{u.server, ref}); other != nil {
-		return "it is declared by application " + other.instance
+// when that was planned may be by now. Until rivals have rendered it waits, but
+// not for one that cannot. No unit is locked.
+func (e *Engine) spare(ctx context.Context, u *state, op *operation, ref rutter.Ref) string {
+	deadline := time.NewTimer(rivalRetry)
+	defer deadline.Stop()
+	for late := false; ; {
+		e.mu.RLock()
+		quiet := e.quiet
+		e.mu.RUnlock()
+		u.mu.Lock()
+		other := e.claims.other(u, claim{u.server, ref})
+		rival, tried := e.rival(u)
+		u.postponed = u.postponed || rival != nil && (tried || late)
+		changed, superseded := u.changed, op.superseded
+		u.mu.Unlock()
+		switch {
+		case other != nil:
+			return "it is declared by application " + other.instance
+		case rival == nil:
+			return ""
+		case tried || late || superseded || ctx.Err() != nil:
+			return waitsFor(rival)
+		}
+		select {
+		case <-quiet:
+		case <-changed:
+		case <-deadline.C:
+			late = true
+		case <-ctx.Done():
+		}
 	}
-	if rival := e.rival(u, u.unit); rival != nil {
-		u.postponed = true
-		return waitsFor(rival)
-	}
-	return ""
 }
 
 func waitsFor(rival *state) string {
@@ -106,34 +127,54 @@ func waitsFor(rival *state) string {
 func (e *Engine) awaitRival(u *state) *state {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return e.rival(u, u.unit)
+	rival, _ := e.rival(u)
+	return rival
 }
 
 // rival returns a unit that may come to declare objects of u: one at the same
 // cluster that has just been declared, or that reads one of the same
 // repositories and has not rendered its newest state yet. One that cannot be
 // rendered counts only where it has the very sources and target of u; the rest
-// would otherwise keep everything else from being removed. u.mu is held, and
-// nobody else's: the notes are enough.
-func (e *Engine) rival(u *state, unit rutter.Unit) *state {
+// would otherwise keep everything else from being removed; tried says that it is
+// such a one. u.mu is held, and nobody else's: the notes are enough.
+func (e *Engine) rival(u *state) (found *state, tried bool) {
+	type candidate struct {
+		unit  *state
+		tried bool
+	}
 	e.mu.Lock()
 	waited := e.waiters[u.id]
-	e.waiters[u.id] = true // noted first, so that none settles unheard
-	noted := maps.Clone(e.unsettled)
-	e.mu.Unlock()
-	for o, x := range noted {
-		if o == u || o.leaving.Load() || !x.rivals(unit) || !e.sameCluster(u.server, x.unit.Target) {
-			continue
+	e.waiters[u.id] = true           // noted first, so that none settles unheard
+	byName := map[string]candidate{} // whose cluster has to be looked up
+	for o, x := range e.unsettled {
+		switch t := x.unit.Target; {
+		case o == u || o.leaving.Load() || !x.rivals(u.unit):
+		case t.Server == "":
+			if old, seen := byName[t.Name]; !seen || old.tried {
+				byName[t.Name] = candidate{o, x.tried}
+			}
+		case t.Server == u.server:
+			found, tried = o, x.tried
 		}
-		e.queue.addAfter(u.id, rivalRetry)
-		return o
+		if found != nil && !tried {
+			break
+		}
 	}
-	if !waited {
+	e.mu.Unlock()
+	for name, o := range byName {
+		if c, err := e.opts.Clusters.Lookup(rutter.Target{Name: name}); found == nil && err == nil && c.Info().Server == u.server {
+			found, tried = o.unit, o.tried
+		}
+	}
+	switch {
+	case found != nil:
+		e.queue.addAfter(u.id, rivalRetry)
+	case !waited:
 		e.mu.Lock()
 		delete(e.waiters, u.id)
 		e.mu.Unlock()
 	}
-	return nil
+	return found, tried
 }
 
 // rivals reports whether the unit may come to declare what another one has.
@@ -145,14 +186,6 @@ func (x unsettled) rivals(unit rutter.Unit) bool {
 		return true
 	}
 	return sharesRepo(unit, x.unit)
-}
-
-func (e *Engine) sameCluster(server string, t rutter.Target) bool {
-	if t.Server != "" && t.Server == server {
-		return true
-	}
-	c, err := e.opts.Clusters.Lookup(t)
-	return err == nil && c.Info().Server == server
 }
 
 func sharesRepo(a, b rutter.Unit) bool {

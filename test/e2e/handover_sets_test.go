@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/testenv"
 )
 
 // listSet is a set that makes an Application of each element, which is the
@@ -216,4 +218,91 @@ func (m *mover) applications(t *testing.T, name func(ns string) string) map[stri
 		uids[name(ns)] = string(get(t, m.w.hub, controlNamespace, name(ns), &v1alpha1.Application{}).UID)
 	}
 	return uids
+}
+
+// TestSetRenamedInGit renames a set that an Application makes in one commit, so
+// that the old one is pruned and a new one made; with the Applications' names,
+// and with others.
+func TestSetRenamedInGit(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	for name, prefix := range map[string]string{"same names": "same", "other names": "other"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := w.fleet(t, "renamed", 2)
+			id := unique("r") + "-"
+			r := w.repo(t, "renamed", tree{"app/web.yaml": workload["app/web.yaml"]})
+			v := vars{"REPO": r.url}
+			set := func(set, prefix string) string {
+				text := strings.Replace(listSet(id+set, id+prefix+"-{{.ns}}", automated, f.namespaces...), "metadata:\n", "metadata:\n  namespace: "+controlNamespace+"\n", 1)
+				return v.expand(text)
+			}
+			r.push(t, tree{"root/set.yaml": set("old", "same")})
+			w.create(t, strings.Replace(inCluster(id+"root", "root"), "${NS}", controlNamespace, 1), v)
+			t.Cleanup(func() {
+				w.discard(object(t, "{apiVersion: argoproj.io/v1alpha1, kind: ApplicationSet, metadata: {name: "+id+"new, namespace: "+controlNamespace+"}}"))
+			})
+			from := func(ns string) string { return id + "same-" + ns }
+			to := func(ns string) string { return id + prefix + "-" + ns }
+			f.look(t, w, from)
+
+			r.push(t, tree{"root/set.yaml": set("new", prefix)})
+			for _, ns := range f.namespaces {
+				await(t, w.hub.client, &v1alpha1.ApplicationList{}, controlNamespace, to(ns), func(app *v1alpha1.Application) error {
+					if app == nil || len(app.OwnerReferences) == 0 || app.OwnerReferences[0].Name != id+"new" || app.DeletionTimestamp != nil {
+						return errors.New("is not the new set's")
+					}
+					return nil
+				})
+			}
+			f.moved(t, w, from, to)
+		})
+	}
+}
+
+// TestGoneWithItsSet deletes an Application as the garbage collector does when
+// its set is gone, and then makes a set that generates it: it is made again, and
+// has the same objects. An Application that is deleted while its set is there
+// goes with its objects.
+func TestGoneWithItsSet(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	f := w.fleet(t, "orphaned", 1)
+	id := unique("g") + "-"
+	m := mover{w: w, id: id, vars: vars{"REPO": w.repo(t, "orphaned", tree{"app/web.yaml": workload["app/web.yaml"]}).url}, made: map[string]bool{}, namespaces: f.namespaces}
+	name := func(ns string) string { return id + "app-" + ns }
+	m.do(t, "list one app automated A")
+	f.look(t, w, name)
+	uid := m.applications(t, name)
+
+	const hold = `{"metadata":{"finalizers":["example.com/held"]}}`
+	w.hub.patch(t, &v1alpha1.ApplicationSet{}, controlNamespace, id+"one", hold)
+	m.do(t, "delete one") // it stays, and is going
+	app := get(t, w.hub, controlNamespace, name(f.namespaces[0]), &v1alpha1.Application{})
+	if err := w.hub.client.Delete(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	m.do(t, "list two app automated A")
+	await(t, w.hub.client, &v1alpha1.ApplicationList{}, controlNamespace, app.Name, func(app *v1alpha1.Application) error {
+		if app == nil || string(app.UID) == uid[app.Name] {
+			return errors.New("is not made again")
+		}
+		return nil
+	})
+	w.hub.patch(t, &v1alpha1.ApplicationSet{}, controlNamespace, id+"one", `{"metadata":{"finalizers":null}}`)
+	f.moved(t, w, name, name)
+
+	if err := w.hub.client.Delete(t.Context(), get(t, w.hub, controlNamespace, app.Name, &v1alpha1.Application{})); err != nil {
+		t.Fatal(err)
+	}
+	before := f.witnesses[0].uids
+	testenv.Eventually(t, patience, func() error {
+		now := f.witnesses[0].now(t)
+		for what, uid := range before {
+			if now[what] == uid || now[what] == "" {
+				return fmt.Errorf("%s is still, or not yet again, there", what)
+			}
+		}
+		return nil
+	})
 }

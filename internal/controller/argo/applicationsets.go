@@ -245,7 +245,9 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	if set.DeletionTimestamp != nil {
-		s.lost(key)
+		if s.moves.known(key) { // the first time only: it forgets what teardown waits for
+			s.lost(key)
+		}
 		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
@@ -336,7 +338,7 @@ func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationS
 	}
 	s.noteGenerated(set, o.result)
 	policy.Ticket, policy.Elsewhere = ticket, s.elsewhere(set, live)
-	o.decision = generate.Decide(set, o.result, live, policy)
+	o.decision = generate.Decide(set, o.result, s.staying(set, live), policy)
 	return s.handOver(ctx, set, o)
 }
 

@@ -41,9 +41,16 @@ func (s *applicationSets) siblings(ctx context.Context, namespace string) ([]str
 	return names, nil
 }
 
-// noteGenerated keeps what a set generates for the others.
+// noteGenerated keeps what a set generates for the others; an element with an
+// error is one of them, as its last good state stays.
 func (s *applicationSets) noteGenerated(set *v1alpha1.ApplicationSet, result generate.Result) {
-	s.moves.note(client.ObjectKeyFromObject(set), result.Applications, result.Completeness == generate.Complete)
+	names := make([]string, 0, len(result.Elements))
+	for i := range result.Elements {
+		if name := result.Elements[i].Name; name != "" {
+			names = append(names, name)
+		}
+	}
+	s.moves.note(client.ObjectKeyFromObject(set), names, result.Completeness == generate.Complete)
 }
 
 // elsewhere names, for those of the live Applications that are the set's and
@@ -64,6 +71,21 @@ func (s *applicationSets) elsewhere(set *v1alpha1.ApplicationSet, live []*v1alph
 		}
 	}
 	return out
+}
+
+// staying are the live Applications without those that another set has and does
+// not generate any more: what goes itself takes nothing over.
+func (s *applicationSets) staying(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application) []*v1alpha1.Application {
+	key := client.ObjectKeyFromObject(set)
+	return slices.DeleteFunc(slices.Clone(live), func(app *v1alpha1.Application) bool {
+		for _, name := range ownerOf(app) {
+			owner := types.NamespacedName{Namespace: app.Namespace, Name: name}
+			if name != set.Name && s.moves.known(owner) && !s.moves.generates(owner, app.Name) && !s.moves.generates(key, app.Name) {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // handOver completes a decision with what is known of the other sets of the
@@ -123,11 +145,18 @@ func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, 
 			names[c.Name] = true
 		}
 	}
+	if o.decision.Held != nil {
+		for _, name := range o.decision.Held.Names {
+			names[name] = true
+		}
+	}
+	var others map[types.NamespacedName]bool
+	if len(names) > 0 {
+		others = s.others(key, siblings)
+	}
 	now := s.opts.Now()
-	since := s.moves.unwanted(key, names, now)
-	pending := s.pending(key, siblings)
-	if pending != "" && (len(names) > 0 || o.decision.Held != nil) {
-		s.moves.wait(key)
+	since, pending := s.moves.give(key, names, others, now)
+	if pending != "" {
 		o.requeue = earliest(o.requeue, releaseRetry)
 	}
 	for i := range o.decision.Changes {
@@ -146,18 +175,18 @@ func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, 
 	}
 }
 
-// pending names a set of the namespace of which it is not known what it
-// generates now: it was not evaluated since the start, or is about to be.
-func (s *applicationSets) pending(key types.NamespacedName, siblings []string) string {
+// others are the sets of a namespace besides one, true where they are about to
+// be evaluated.
+func (s *applicationSets) others(key types.NamespacedName, siblings []string) map[types.NamespacedName]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	others := make(map[types.NamespacedName]bool, len(siblings))
 	for _, name := range siblings {
-		other := types.NamespacedName{Namespace: key.Namespace, Name: name}
-		if other != key && (s.dirty[other] || !s.moves.settled(other)) {
-			return name
+		if other := (types.NamespacedName{Namespace: key.Namespace, Name: name}); other != key {
+			others[other] = s.dirty[other]
 		}
 	}
-	return ""
+	return others
 }
 
 // release gives an Application up once the one that takes over has its objects;
@@ -220,7 +249,9 @@ func (s *applicationSets) wakeGenerator(o client.Object) {
 // may have waited for that.
 func (s *applicationSets) ended(key types.NamespacedName) {
 	for _, other := range s.moves.end(key) {
-		s.wake(other)
+		if !strings.HasPrefix(other.Name, notASet) {
+			s.wake(other)
+		}
 	}
 }
 
@@ -244,15 +275,21 @@ func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (
 	if err != nil || slices.Contains(siblings, owners[0]) {
 		return false, 0, err
 	}
+	if s.moves.generator(client.ObjectKeyFromObject(app), owners[0]) != "" {
+		return true, 0, nil
+	}
+	// No set has such a name, so it is woken by no set's event, but looks again.
+	asker := types.NamespacedName{Namespace: app.Namespace, Name: notASet + app.Name}
+	_, pending := s.moves.give(asker, map[string]bool{app.Name: true}, s.others(asker, siblings), s.opts.Now())
 	if left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time); left > 0 {
 		return false, left, nil
 	}
-	owner := types.NamespacedName{Namespace: app.Namespace, Name: owners[0]}
-	if s.moves.generator(client.ObjectKeyFromObject(app), owner.Name) != "" {
-		return true, 0, nil
-	}
-	if s.pending(owner, siblings) != "" {
+	if pending != "" {
 		return false, moveWindow, nil
 	}
+	s.moves.forget(asker)
 	return false, 0, nil
 }
+
+// notASet begins the names under which Applications wait for sets.
+const notASet = "application/"

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
 // moves is what the sets know of each other, so that an Application which goes
@@ -18,58 +17,104 @@ import (
 type moves struct {
 	mu sync.Mutex
 	// generated are the names of the Applications of each set that was evaluated
-	// since the start, in order, and running the sets that are being evaluated.
+	// since the start, in order.
 	generated map[types.NamespacedName][]string
-	running   map[types.NamespacedName]bool
-	// waiting are the sets that are to be told when another was evaluated.
-	waiting map[types.NamespacedName]bool
-	// gone is since when Applications of a set are unwanted.
-	gone map[types.NamespacedName]map[string]time.Time
+	// begun counts the evaluations of each set, and running says that one is on.
+	begun   map[types.NamespacedName]int
+	running map[types.NamespacedName]bool
+	// unwanted is what a set is to delete, and since when.
+	unwanted map[types.NamespacedName]map[string]time.Time
+	// awaits are the evaluations of other sets that must be over before.
+	awaits map[types.NamespacedName]map[types.NamespacedName]int
 	// handing are the hand-overs in progress, with the set that gives.
 	handing map[rutter.UnitID]types.NamespacedName
 }
 
 func newMoves() *moves {
-	return &moves{generated: map[types.NamespacedName][]string{}, running: map[types.NamespacedName]bool{}, waiting: map[types.NamespacedName]bool{},
-		gone: map[types.NamespacedName]map[string]time.Time{}, handing: map[rutter.UnitID]types.NamespacedName{}}
+	return &moves{generated: map[types.NamespacedName][]string{}, begun: map[types.NamespacedName]int{}, running: map[types.NamespacedName]bool{},
+		unwanted: map[types.NamespacedName]map[string]time.Time{}, awaits: map[types.NamespacedName]map[types.NamespacedName]int{},
+		handing: map[rutter.UnitID]types.NamespacedName{}}
 }
 
-// begin notes that a set is being evaluated, and end that it was: it returns the
-// sets of the namespace that waited for that.
+// begin notes that a set is being evaluated.
 func (m *moves) begin(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.running[key] = true
+	m.begun[key]++
 }
 
+// end notes that it was, and returns those that waited for nothing else.
 func (m *moves) end(key types.NamespacedName) []types.NamespacedName {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.running, key)
 	var woken []types.NamespacedName
-	for other := range m.waiting {
-		if other.Namespace == key.Namespace && other != key {
-			woken = append(woken, other)
-			delete(m.waiting, other)
+	for waits, on := range m.awaits {
+		if n, is := on[key]; !is || m.begun[key] < n {
+			continue
+		}
+		if delete(on, key); len(on) == 0 {
+			delete(m.awaits, waits)
+			woken = append(woken, waits)
 		}
 	}
 	return woken
 }
 
-func (m *moves) wait(key types.NamespacedName) {
+// give notes what somebody is to delete, and returns since when that is so, and
+// one of the sets that must be evaluated before: of what is new, each one whose
+// answer may be older. An evaluation is waited for once, so that two sets do not
+// wait for each other for ever. siblings are the other sets, true where they are
+// about to be evaluated.
+func (m *moves) give(key types.NamespacedName, names map[string]bool, siblings map[types.NamespacedName]bool, now time.Time) (since map[string]time.Time, pending string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.waiting[key] = true
+	if len(names) == 0 {
+		delete(m.unwanted, key)
+		delete(m.awaits, key)
+		return nil, ""
+	}
+	since = make(map[string]time.Time, len(names))
+	fresh := false
+	for name := range names {
+		t, known := m.unwanted[key][name]
+		if !known {
+			t, fresh = now, true
+		}
+		since[name] = t
+	}
+	m.unwanted[key] = since
+	if fresh {
+		m.await(key, siblings)
+	}
+	for other := range m.awaits[key] {
+		if _, there := siblings[other]; !there {
+			delete(m.awaits[key], other)
+		} else if pending == "" || other.Name < pending {
+			pending = other.Name
+		}
+	}
+	return maps.Clone(since), pending
 }
 
-// settled reports whether the set was evaluated and is not being evaluated again.
-func (m *moves) settled(key types.NamespacedName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, known := m.generated[key]
-	return known && !m.running[key]
+// await has somebody wait for the sets whose answers may be older; m.mu is held.
+func (m *moves) await(key types.NamespacedName, siblings map[types.NamespacedName]bool) {
+	for other, dirty := range siblings {
+		need := m.begun[other]
+		if _, known := m.generated[other]; dirty || !known && !m.running[other] {
+			need++
+		} else if !m.running[other] {
+			continue
+		}
+		if m.awaits[key] == nil {
+			m.awaits[key] = map[types.NamespacedName]int{}
+		}
+		m.awaits[key][other] = need
+	}
 }
 
+// known reports whether the set was evaluated since the start.
 func (m *moves) known(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,12 +123,8 @@ func (m *moves) known(key types.NamespacedName) bool {
 }
 
 // note keeps the names of what a set generates. An answer that is not complete
-// takes none back.
-func (m *moves) note(key types.NamespacedName, apps []*v1alpha1.Application, complete bool) {
-	names := make([]string, 0, len(apps))
-	for _, app := range apps {
-		names = append(names, app.Name)
-	}
+// takes none back. names is the caller's no more.
+func (m *moves) note(key types.NamespacedName, names []string, complete bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !complete {
@@ -93,14 +134,15 @@ func (m *moves) note(key types.NamespacedName, apps []*v1alpha1.Application, com
 	m.generated[key] = slices.Compact(names)
 }
 
-// forget is for a set that is deleted.
+// forget is for what is deleted.
 func (m *moves) forget(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.generated, key)
+	delete(m.begun, key)
 	delete(m.running, key)
-	delete(m.gone, key)
-	delete(m.waiting, key)
+	delete(m.unwanted, key)
+	delete(m.awaits, key)
 }
 
 func (m *moves) generates(set types.NamespacedName, name string) bool {
@@ -125,25 +167,6 @@ func (m *moves) generator(app types.NamespacedName, not string) string {
 		}
 	}
 	return first
-}
-
-// unwanted notes what a set is to delete, and returns since when that is so.
-func (m *moves) unwanted(key types.NamespacedName, names map[string]bool, now time.Time) map[string]time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	since := make(map[string]time.Time, len(names))
-	for name := range names {
-		since[name] = now
-		if t, known := m.gone[key][name]; known {
-			since[name] = t
-		}
-	}
-	if len(since) == 0 {
-		delete(m.gone, key)
-	} else {
-		m.gone[key] = since
-	}
-	return maps.Clone(since)
 }
 
 func (m *moves) releasing(id rutter.UnitID, set types.NamespacedName) {

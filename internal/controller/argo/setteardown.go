@@ -57,7 +57,7 @@ func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.Applicatio
 		return reconcile.Result{}, err
 	}
 	policy.Elsewhere = s.elsewhere(set, live)
-	o := outcome{decision: generate.Decision{Changes: generate.Teardown(set, live, policy)}}
+	o := outcome{decision: generate.Decision{Changes: generate.Teardown(set, s.staying(set, live), policy)}}
 	if err := s.handOver(ctx, set, &o); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -201,6 +201,7 @@ func (p *planner) side(ctx context.Context, name string, track bool) (*planSide,
 // compare loads what differs of both sides and compares it.
 func (p *planner) compare(ctx context.Context) (preview.Plan, error) {
 	p.lose()
+	p.makers()
 	sides := [2]preview.Side{}
 	for i, s := range []*planSide{p.base, p.head} {
 		if err := p.load(onSide(ctx, s.snap), s, [2]*planSide{p.head, p.base}[i]); err != nil {

@@ -28,8 +28,9 @@ type planUnit struct {
 	cluster             preview.ClusterFacts
 	set, parent, file   string
 	stays, orphans, bad string
-	// held says that only the budget keeps it.
-	held bool
+	// held says that only the budget keeps it, and makes that it shows the
+	// namespace which it makes.
+	held, makes bool
 
 	requests []rutter.RenderRequest // one a source; those that are only referred to are empty
 	renders  []rutter.Manifests
@@ -229,6 +230,9 @@ func (p *planner) decorate(ctx context.Context, s *planSide, u *planUnit) error 
 			}
 			u.objects = append(u.objects, x)
 		}
+	}
+	if ns, ok := u.namespace(); ok {
+		u.objects = append(u.objects, ns)
 	}
 	return nil
 }

@@ -105,10 +105,25 @@ func withoutOverlays(n int) func(map[string]string) map[string]string {
 	}
 }
 
+// making is an Application that makes its namespace.
+func making(name, namespace, team string) string {
+	return "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: " + name + ", namespace: argocd, finalizers: [resources-finalizer.argocd.argoproj.io]}\nspec:\n  project: default\n" +
+		"  source: {repoURL: 'https://git.example.com/org/fleet', targetRevision: main, path: apps/shop-0, kustomize: {namePrefix: " + name + "-}}\n  destination: {name: prod-1, namespace: " + namespace + "}\n" +
+		"  syncPolicy: {automated: {prune: true}, syncOptions: [CreateNamespace=true], managedNamespaceMetadata: {labels: {team: " + team + "}}}\n"
+}
+
 func planCases() []planCase {
 	const other = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: other, namespace: argocd}\nspec:\n  project: default\n" +
 		"  source: {repoURL: 'https://git.example.com/org/else', path: x}\n  destination: {name: prod-1, namespace: x}\n"
 	return []planCase{
+		{
+			reason: "a namespace that an Application makes is shown where nothing goes yet, and what it writes on it where that differs",
+			before: put("clusters/a.yaml", making("a", "old", "x")), after: put("clusters/a.yaml", making("a", "old", "z"), "clusters/b.yaml", making("b", "new", "x"), "clusters/c.yaml", making("c", "new", "x"), "clusters/d.yaml", making("d", "old", "z")),
+			want: []string{"+ Namespace new of application b on prod-1", "~ Namespace old of application a on prod-1", `.metadata.labels.team  "x" → "z"`},
+		},
+		{
+			reason: "and is not gone with it", before: put("clusters/a.yaml", making("a", "old", "x")), after: put("clusters/a.yaml", ""), want: []string{"- application a"}, not: []string{"Namespace"},
+		},
 		{reason: "what nobody reads changes nothing", after: put("README.md", "other\n"), want: []string{"Nothing changes."}},
 		{
 			reason: "removals over the budget wait, and their objects stay", after: withoutOverlays(4),

@@ -185,6 +185,18 @@ func (s *applicationSets) take(key types.NamespacedName) bool {
 	return was
 }
 
+// untilDue is how long it is until the set is evaluated though nothing is
+// heard; 0 is never.
+func (s *applicationSets) untilDue(key types.NamespacedName) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due := s.retryAt[key]
+	if due.IsZero() {
+		return 0
+	}
+	return max(due.Sub(s.opts.Now()), time.Millisecond)
+}
+
 func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +263,10 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
-		return s.statusOnly(ctx, &set)
+		result, err := s.statusOnly(ctx, &set)
+		// The queue keeps one time for a set, and this event has taken the place of it.
+		result.RequeueAfter = earliest(result.RequeueAfter, s.untilDue(key))
+		return result, err
 	}
 	began := s.opts.Now()
 	result, err := s.evaluate(ctx, &set)

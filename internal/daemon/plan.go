@@ -12,9 +12,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	ktypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/controller/argo"
 	"github.com/rutterhq/rutter/internal/preview"
 	"github.com/rutterhq/rutter/internal/render/osdir"
 )
@@ -106,6 +108,10 @@ type planner struct {
 	inventory preview.Inventory
 	// projects are those of the control plane.
 	projects map[string]*v1alpha1.AppProject
+	// control is the control plane; nil when none is asked. sets is what its
+	// operator decided for all ApplicationSets, as far as that is written there.
+	control client.Client
+	sets    argo.SetOptions
 	// uids are those of sets and Applications on the control plane, by kind, namespace and name.
 	uids   map[string]ktypes.UID
 	barren *barren

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/preview"
@@ -24,12 +22,8 @@ const (
 // that the control plane says are not in sync: the controller has looked at all
 // of them already, and only knows it in less detail.
 func (p *planner) drift(ctx context.Context, result *preview.Plan) error {
-	c, err := NewClient(p.cfg.REST)
-	if err != nil {
-		return err
-	}
 	var apps v1alpha1.ApplicationList
-	if err := c.List(ctx, &apps); err != nil {
+	if err := p.control.List(ctx, &apps); err != nil {
 		return fmt.Errorf("list Applications: %w", err)
 	}
 	var units []*planUnit
@@ -51,7 +45,7 @@ func (p *planner) drift(ctx context.Context, result *preview.Plan) error {
 	if len(units) == 0 {
 		return nil
 	}
-	reports, err := p.observed(ctx, c, units)
+	reports, err := p.observed(ctx, units)
 	if err != nil {
 		return err
 	}
@@ -77,11 +71,11 @@ func (p *planner) drift(ctx context.Context, result *preview.Plan) error {
 
 // observed are the reports of units, compared by the engine with every automated
 // action off. Sources are those of the base.
-func (p *planner) observed(ctx context.Context, c client.Client, units []*planUnit) (map[rutter.UnitID]rutter.Report, error) {
+func (p *planner) observed(ctx context.Context, units []*planUnit) (map[rutter.UnitID]rutter.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(onSide(ctx, p.base.snap), driftTimeout, errors.New("the clusters did not answer in time"))
 	defer cancel()
 	o := &observer{settled: make(chan struct{}, 1)}
-	if err := o.open(ctx, c, p.cfg.REST, p.cfg.Namespace, p.sources, p.rendering.renderer); err != nil {
+	if err := o.open(ctx, p.control, p.cfg.REST, p.cfg.Namespace, p.sources, p.rendering.renderer); err != nil {
 		return nil, err
 	}
 	defer o.clusters.Close()

@@ -280,8 +280,15 @@ func (p *planner) set(ctx context.Context, s *planSide, set *v1alpha1.Applicatio
 		return nil
 	}
 	s.sets[ps.name] = ps
-	ps.result = generate.Generate(set, &planFacts{ctx: ctx, p: p})
+	options := p.sets.Generate
+	options.Memory = p.memory(ctx, set)
+	ps.result = options.Generate(set, &planFacts{ctx: ctx, p: p})
+	known := slices.ContainsFunc(ps.result.Elements, func(e generate.Element) bool { return e.Stale })
 	for _, err := range ps.result.Errors {
+		if known && rutter.CodeOf(err) == rutter.CodeUnsupported {
+			p.note("Set " + ps.name + ": hosting services, placements and plugins are not asked; it is shown with what the controller heard of them last, and nothing is concluded about what they may not list any more.")
+			continue
+		}
 		s.problem("set "+ps.name, err)
 	}
 	for _, e := range ps.result.Elements {

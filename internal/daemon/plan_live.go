@@ -29,6 +29,10 @@ func (p *planner) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.control = c
+	if p.sets, err = setOptions(ctx, SetConfig{}, c, p.cfg.Namespace, p.cfg.Logger); err != nil {
+		return err
+	}
 	if err := p.rendering.declare(ctx, c, p.cfg.Namespace, p.cfg.Logger); err != nil {
 		return err
 	}
@@ -67,6 +71,32 @@ func (p *planner) identify(ctx context.Context, c client.Client) error {
 		}
 	}
 	return nil
+}
+
+// memory is what the controller remembers of the generators of a set, so that
+// those that a plan does not ask are shown with their last good answer.
+func (p *planner) memory(ctx context.Context, set *v1alpha1.ApplicationSet) generate.Memory {
+	uid := p.uids["ApplicationSet/"+set.Namespace+"/"+set.Name]
+	if p.control == nil || uid == "" {
+		return generate.Memory{}
+	}
+	stored := &corev1.ConfigMap{}
+	name := generate.MemoryName(&v1alpha1.ApplicationSet{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+	if err := p.control.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, stored); err != nil {
+		return generate.Memory{} // the generator says that it cannot be asked
+	}
+	m, err := generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers])
+	if err != nil {
+		return generate.Memory{}
+	}
+	return m
+}
+
+// note says once what the plan could not take into account.
+func (p *planner) note(text string) {
+	if !slices.Contains(p.notes, text) {
+		p.notes = append(p.notes, text)
+	}
 }
 
 // heldDigest is the digest of the removals of a set that wait, as the controller

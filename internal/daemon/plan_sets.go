@@ -15,7 +15,9 @@ import (
 func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit {
 	var live []*v1alpha1.Application
 	var all []generate.SetChanges
-	policy := generate.Policy{HandOver: true, Clusters: p.members(), Projects: s.projectNames(p)}
+	policy := generate.Policy{Applications: p.sets.Policy, AllowOverride: p.sets.AllowOverride, Budget: p.sets.Budget,
+		PreservedAnnotations: p.sets.PreservedAnnotations, PreservedLabels: p.sets.PreservedLabels,
+		HandOver: true, Clusters: p.members(), Projects: s.projectNames(p)}
 	if s == p.head {
 		for _, u := range p.base.ordered() {
 			live = append(live, u.app)

@@ -247,8 +247,8 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 	var set v1alpha1.ApplicationSet
 	if err := s.client.Get(ctx, key, &set); err != nil {
 		if apierrors.IsNotFound(err) {
+			s.leaves(key)
 			s.forget(key)
-			s.lost(key)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read ApplicationSet %s: %w", req, err)
@@ -257,9 +257,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 		return reconcile.Result{}, nil
 	}
 	if set.DeletionTimestamp != nil {
-		if s.moves.known(key) { // the first time only: it forgets what teardown waits for
-			s.lost(key)
-		}
+		s.leaves(key)
 		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
@@ -282,6 +280,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 func (s *applicationSets) forget(key types.NamespacedName) {
 	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
 	s.memories.drop(key)
+	s.moves.forget(key)
 	s.keepers.drop(key.Namespace)
 	s.metrics.drop(key)
 	s.listeners.drop(key)

@@ -1,0 +1,173 @@
+package argo_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/controller/argo"
+	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/testenv"
+)
+
+// teardownCase is a set with the Applications NAME-a and NAME-b that is deleted.
+type teardownCase struct {
+	policy  v1alpha1.ApplicationsSyncPolicy
+	cascade string
+	// held says that a person holds NAME-a.
+	held  bool
+	shows string
+	// stay are those that must, and marked says that they tell of their set.
+	stay   []string
+	marked bool
+}
+
+// TestTeardown: deleting a set does as written, however it is deleted, and what
+// it does is shown first.
+func TestTeardown(t *testing.T) {
+	cases := map[string]teardownCase{
+		"plain":              {"sync", "background", false, "2 Applications are deleted with their objects, 0 without, 0 stay", nil, false},
+		"orphaned":           {"sync", "orphan", false, "0 Applications are deleted with their objects, 0 without, 2 stay", []string{"a", "b"}, false},
+		"kept":               {"create-update", "background", false, "0 without, 2 stay", []string{"a", "b"}, true},
+		"kept-in-foreground": {"create-update", "foreground", false, "0 without, 2 stay", []string{"a", "b"}, false},
+		"held":               {"sync", "background", true, "1 Applications are deleted with their objects, 0 without, 1 stay", []string{"a"}, true},
+		"held-in-foreground": {"sync", "foreground", true, "0 without, 1 stay", []string{"a"}, false},
+		"held-and-orphaned":  {"sync", "orphan", true, "0 without, 2 stay", []string{"a", "b"}, false},
+	}
+	p := newPlane(t)
+	p.awaitCollector()
+	p.start(daemon.SetConfig{})
+	var all, stay []string
+	for name, c := range cases {
+		both := []string{name + "-a", name + "-b"}
+		p.create(p.set(names(both...), func(set *v1alpha1.ApplicationSet) {
+			set.Name, set.Spec.SyncPolicy = name, &v1alpha1.ApplicationSetSyncPolicy{ApplicationsSync: &c.policy}
+		}))
+		all = append(all, both...)
+		for _, s := range c.stay {
+			stay = append(stay, name+"-"+s)
+		}
+	}
+	p.await(all)
+	for name, c := range cases {
+		if c.held {
+			p.says(0, "hold "+name+"-a --why incident --for 1h", "is held until")
+		}
+	}
+	for name, c := range cases {
+		p.awaitKept(name+"-a", c.held || c.policy != "sync")
+		p.says(3, "appset delete "+name+" --cascade "+c.cascade, c.shows, "nothing was done")
+		p.says(0, "appset delete "+name+" --yes --cascade "+c.cascade, "deletion requested")
+	}
+	testenv.Eventually(t, patience, func() error {
+		var left v1alpha1.ApplicationSetList
+		if err := p.client.List(p.Context(), &left, client.InNamespace(p.ns)); err != nil || len(left.Items) > 0 {
+			return fmt.Errorf("sets are still there: %d, %w", len(left.Items), err)
+		}
+		return nil
+	})
+	unowned := func(app *v1alpha1.Application) error {
+		if metav1.GetControllerOf(app) != nil {
+			return errors.New("it is still its set's")
+		}
+		return nil
+	}
+	p.await(stay, unowned)
+	time.Sleep(500 * time.Millisecond) // what should not be deleted has the time to be
+	p.await(stay, unowned)
+	for name, c := range cases {
+		for _, s := range c.stay {
+			if app := p.apps()[name+"-"+s]; c.marked && app.Annotations[argo.AnnotationDetached] != name {
+				t.Errorf("%s does not say that it is detached: %v", app.Name, app.Annotations)
+			}
+		}
+	}
+}
+
+// awaitCollector waits until the garbage collector knows the kind Application,
+// which it learns in the first half minute: before, it collects nothing, and
+// takes off no owners.
+func (p *plane) awaitCollector() {
+	p.Helper()
+	orphan := &v1alpha1.Application{}
+	orphan.Namespace, orphan.Name = p.ns, "orphan"
+	orphan.Spec = p.set(names()).Spec.Template.Spec
+	orphan.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"}}
+	p.create(orphan)
+	testenv.Eventually(p, patience, func() error {
+		if len(p.apps()) > 0 {
+			return errors.New("the garbage collector does not know Applications")
+		}
+		return nil
+	})
+}
+
+// awaitKept waits until an Application that is to outlive its set, and no other,
+// is owned by the namespace.
+func (p *plane) awaitKept(name string, kept bool) {
+	p.Helper()
+	testenv.Eventually(p, patience, func() error {
+		owners := p.apps()[name].OwnerReferences
+		if got := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.Kind == "Namespace" }); got != kept {
+			return fmt.Errorf("its namespace owns %s: %v, want %v", name, got, kept)
+		}
+		return nil
+	})
+}
+
+// TestHoldEndsByItself: what a person paused stays paused, and comes back when
+// the hold ends, without anybody's doing.
+func TestHoldEndsByItself(t *testing.T) {
+	p := newPlane(t)
+	p.start(daemon.SetConfig{})
+	p.create(p.set(names("a", "b")))
+	p.await([]string{"a", "b"})
+	until := time.Now().Add(4 * time.Second)
+	p.says(0, "hold a --who ada --why INC-42 --until "+until.Format(time.RFC3339), "a is held until")
+	p.says(0, "holds", "ada", "INC-42")
+	app := p.apps()["a"]
+	if err := p.client.Patch(p.Context(), app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"syncPolicy":{"automated":null}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	p.change(func(set *v1alpha1.ApplicationSet) { set.Spec.Template.Labels["tier"] = "two" })
+	p.await([]string{"a", "b"}, tier("two"))
+	testenv.Eventually(t, patience, func() error {
+		app := p.apps()["a"]
+		for _, c := range app.Status.Conditions {
+			if strings.Contains(c.Message, "ada holds the application until ") && strings.HasSuffix(c.Message, ": INC-42") {
+				return nil
+			}
+		}
+		return fmt.Errorf("the hold is not shown: %+v", app.Status.Conditions)
+	})
+	if app := p.apps()["a"]; time.Now().Before(until.Add(-time.Second)) && app.Spec.SyncPolicy.Automated != nil {
+		t.Error("the pause was undone")
+	}
+	testenv.Eventually(t, patience, func() error {
+		app := p.apps()["a"]
+		switch {
+		case app.Spec.SyncPolicy == nil || app.Spec.SyncPolicy.Automated == nil:
+			return errors.New("the automated sync is not back")
+		case len(app.Annotations) != 0:
+			return fmt.Errorf("the hold is still there: %v", app.Annotations)
+		}
+		for _, c := range app.Status.Conditions {
+			if strings.Contains(c.Message, "holds the application") {
+				return errors.New("the hold is still shown")
+			}
+		}
+		return nil
+	})
+	if late := time.Since(until); late > 20*time.Second {
+		t.Errorf("the hold ended %s late", late)
+	}
+	p.says(0, "holds", "APPLICATION")
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -255,40 +256,68 @@ func (s *applicationSets) ended(key types.NamespacedName) {
 	}
 }
 
-// lost is for a set that is deleted: what it had may be another one's now.
-func (s *applicationSets) lost(key types.NamespacedName) {
-	s.moves.forget(key)
-	s.ended(key)
-	s.wakeRefused()
+// leaves is for a set that is being deleted: what it had may be another one's now.
+func (s *applicationSets) leaves(key types.NamespacedName) {
+	if s.moves.leave(key) {
+		s.ended(key)
+		s.wakeRefused()
+	}
 }
 
-// fate is what becomes of the objects of an Application that is being deleted
-// because its set is: keep says that another set generates it, which will make
-// it again; wait is how long that is not known. An Application that was deleted
-// for itself is made again too, but with new objects, as whoever did that wanted.
+// fate is what becomes of the objects of an Application that is being deleted.
+// When that is because its set is, and another set generates it, keep says that
+// it will be made again and has them then. wait is how long it is not known yet.
+// An Application that was deleted for itself is made again too, but with new
+// objects, as whoever did that wanted.
+//
+// Whatever is deleted waits for a moment: an Application that is renamed in Git is
+// deleted and made by the same sync, in any order.
 func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (keep bool, wait time.Duration, err error) {
-	owners := ownerOf(app)
-	if len(owners) == 0 {
-		return false, 0, nil
+	left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time)
+	gone, err := s.ownerGone(ctx, app)
+	if err != nil || !gone {
+		return false, left, err
 	}
-	siblings, err := s.siblings(ctx, app.Namespace)
-	if err != nil || slices.Contains(siblings, owners[0]) {
-		return false, 0, err
-	}
-	if s.moves.generator(client.ObjectKeyFromObject(app), owners[0]) != "" {
+	owner := ownerOf(app)[0]
+	if s.moves.generator(client.ObjectKeyFromObject(app), owner) != "" {
 		return true, 0, nil
 	}
+	siblings, err := s.siblings(ctx, app.Namespace)
+	if err != nil {
+		return false, 0, err
+	}
+	siblings = slices.DeleteFunc(siblings, func(name string) bool { return name == owner })
 	// No set has such a name, so it is woken by no set's event, but looks again.
 	asker := types.NamespacedName{Namespace: app.Namespace, Name: notASet + app.Name}
 	_, pending := s.moves.give(asker, map[string]bool{app.Name: true}, s.others(asker, siblings), s.opts.Now())
-	if left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time); left > 0 {
+	switch {
+	case left > 0:
 		return false, left, nil
-	}
-	if pending != "" {
+	case pending != "":
 		return false, moveWindow, nil
 	}
 	s.moves.forget(asker)
 	return false, 0, nil
+}
+
+// ownerGone reports whether the set of an Application is gone or going. The
+// server is asked: the cache may learn of the Application's deletion before it
+// learns of the set's, which is the cause.
+func (s *applicationSets) ownerGone(ctx context.Context, app *v1alpha1.Application) (bool, error) {
+	owners := ownerOf(app)
+	if len(owners) == 0 {
+		return false, nil
+	}
+	var set v1alpha1.ApplicationSet
+	key := types.NamespacedName{Namespace: app.Namespace, Name: owners[0]}
+	err := s.reader.Get(ctx, key, &set)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("read ApplicationSet %s, which Application %s is of: %w", key, app.Name, err)
+	}
+	return set.DeletionTimestamp != nil, nil
 }
 
 // notASet begins the names under which Applications wait for sets.

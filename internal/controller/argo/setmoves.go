@@ -134,13 +134,23 @@ func (m *moves) note(key types.NamespacedName, names []string, complete bool) {
 	m.generated[key] = slices.Compact(names)
 }
 
-// forget is for what is deleted.
-func (m *moves) forget(key types.NamespacedName) {
+// leave is for a set that is being deleted: it generates nothing any more. It
+// reports whether that is news.
+func (m *moves) leave(key types.NamespacedName) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	_, known := m.generated[key]
 	delete(m.generated, key)
 	delete(m.begun, key)
 	delete(m.running, key)
+	return known
+}
+
+// forget is for a set that is gone.
+func (m *moves) forget(key types.NamespacedName) {
+	m.leave(key)
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	delete(m.unwanted, key)
 	delete(m.awaits, key)
 }

@@ -106,6 +106,10 @@ func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSe
 		}
 	case generate.Update:
 		err = s.update(ctx, c.Application)
+		if apierrors.IsConflict(err) {
+			err = nil // the cache was behind
+			s.wake(client.ObjectKeyFromObject(set))
+		}
 	case generate.Delete:
 		err = s.remove(ctx, c)
 	case generate.Release:
@@ -125,7 +129,11 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	next, want := live.DeepCopy(), want.DeepCopy()
 	next.Spec, next.Labels, next.Annotations = want.Spec, want.Labels, want.Annotations
 	next.Finalizers, next.OwnerReferences = want.Finalizers, want.OwnerReferences
-	return s.client.Patch(ctx, next, client.MergeFrom(&live), setOwner)
+	patch := client.MergeFrom(&live)
+	if !slices.Equal(ownerOf(&live), ownerOf(next)) { // nobody adopts what is deleted with its set, which the cache may not know yet
+		patch = client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
+	}
+	return s.client.Patch(ctx, next, patch, setOwner)
 }
 
 // remove deletes an Application, and without its finalizer where its workloads

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,9 @@ type generateFlags struct {
 	file     string
 	repos    []string
 	clusters string
+	objects  string
+	answers  string
+	params   bool
 }
 
 func (r *root) appsetGenerate() *cobra.Command {
@@ -29,6 +33,8 @@ func (r *root) appsetGenerate() *cobra.Command {
 		Use: "generate [FILE]", Short: "Print the Applications that an ApplicationSet generates, without a control plane", Args: cobra.MaximumNArgs(1),
 		Long: "Evaluates the ApplicationSets in FILE; - is standard input. Repositories are local folders or bare repositories given\n" +
 			"with --repo URL=DIR; clusters are Secrets in the file given with --clusters. Nothing is contacted.\n" +
+			"Placements of clusterDecisionResource generators, and their ConfigMaps, are read from --objects; what hosting services and\n" +
+			"plugins would answer, from --answers: lists named repositories, pullRequests and parameters.\n" +
 			"An element that has an error is told on standard error and ends the command with 2; the others are printed.",
 		Example: "  rutter appset generate appset.yaml --repo https://github.com/org/fleet=. --clusters clusters.yaml -o json",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,6 +50,9 @@ func (r *root) appsetGenerate() *cobra.Command {
 	c.Flags().StringVarP(&f.file, "file", "f", "", "file with ApplicationSets; - is standard input")
 	c.Flags().StringArrayVar(&f.repos, "repo", nil, "URL=DIR: a local folder or bare repository in place of a URL, repeatable")
 	c.Flags().StringVar(&f.clusters, "clusters", "", "file with cluster Secrets")
+	c.Flags().StringVar(&f.objects, "objects", "", "file with placements and their ConfigMaps")
+	c.Flags().StringVar(&f.answers, "answers", "", "file with what scmProvider, pullRequest and plugin generators are answered")
+	c.Flags().BoolVar(&f.params, "params", false, "print the parameters of each element, and which generator each came from, in place of Applications")
 	return c
 }
 
@@ -60,6 +69,10 @@ func (r *root) generate(ctx context.Context, f *generateFlags) error {
 	if facts.clusters, err = r.readClusters(f.clusters); err != nil {
 		return err
 	}
+	if err := facts.read(f); err != nil {
+		return err
+	}
+	var elements []elementRow
 	var apps []*v1alpha1.Application
 	failed, sets := false, 0
 	for _, o := range objects {
@@ -70,6 +83,7 @@ func (r *root) generate(ctx context.Context, f *generateFlags) error {
 		sets++
 		result := generate.Generate(set, facts)
 		apps = append(apps, result.Applications...)
+		elements = append(elements, elementRows(set.Name, result.Elements)...)
 		failed = r.complain(set.Name, result) || failed
 		if generate.UsesClusters(set) && f.clusters == "" {
 			fmt.Fprintf(r.err, "rutter: ApplicationSet %s: reads the list of clusters, and none are given: use --clusters FILE\n", set.Name)
@@ -78,7 +92,12 @@ func (r *root) generate(ctx context.Context, f *generateFlags) error {
 	if sets == 0 {
 		return rutter.Errorf(rutter.CodeInvalid, "%s holds no ApplicationSet", f.file)
 	}
-	if err := r.printApps(apps); err != nil {
+	if f.params {
+		err = r.printElements(elements)
+	} else {
+		err = r.printApps(apps)
+	}
+	if err != nil {
 		return err
 	}
 	if failed {
@@ -142,6 +161,18 @@ func (r *root) printApps(apps []*v1alpha1.Application) error {
 		t.rows = append(t.rows, row)
 	}
 	return r.table(t)
+}
+
+// shownValue is a parameter as a table shows it.
+func shownValue(v any) (string, error) {
+	if s, ok := v.(string); ok {
+		return s, nil
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("encode a parameter: %w", err)
+	}
+	return string(data), nil
 }
 
 // applicationTree leaves out what a Go struct always has: an empty status, and
@@ -215,20 +246,4 @@ func (r *root) readClusters(file string) ([]rutter.ClusterInfo, error) {
 		clusters = append(clusters, rutter.ClusterInfo{Name: "in-cluster", Server: generate.InClusterServer})
 	}
 	return clusters, nil
-}
-
-// offlineFacts answers generators from files.
-type offlineFacts struct {
-	ctx      context.Context //nolint:containedctx // lives for one command
-	r        *root
-	local    map[string]string
-	clusters []rutter.ClusterInfo
-}
-
-// Clusters implements generate.Facts.
-func (f *offlineFacts) Clusters() ([]rutter.ClusterInfo, error) { return f.clusters, nil }
-
-// Snapshot implements generate.Facts.
-func (f *offlineFacts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
-	return f.r.deps.Snapshot(f.ctx, f.local, repo)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
-	"github.com/rutterhq/rutter/internal/generate"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -156,5 +155,3 @@ type ExportOptions struct {
 
 // AppName is an Application's namespace and name.
 type AppName struct{ Namespace, Name string }
-
-var _ generate.Facts = (*offlineFacts)(nil)

@@ -73,8 +73,13 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if !a.opts.manages(app.Namespace) {
 		unit.Problem = rutter.Errorf(rutter.CodeForbidden, "applications in namespace %q are not enabled: start the controller with --application-namespaces", app.Namespace)
 	}
-	if app.DeletionTimestamp != nil {
+	switch {
+	case app.DeletionTimestamp == nil:
+	case a.opts.manages(app.Namespace):
 		return a.delete(ctx, &app, unit)
+	default: // another controller's, which deletes its objects and takes the finalizer off
+		a.opts.Engine.Remove(id)
+		return reconcile.Result{}, nil
 	}
 	conditions, held := applyHold(&app, &unit, conditions, a.opts.Now())
 	a.mu.Lock()

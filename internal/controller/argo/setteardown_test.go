@@ -97,11 +97,15 @@ func TestTeardown(t *testing.T) {
 // takes off no owners.
 func (p *plane) awaitCollector() {
 	p.Helper()
-	orphan := &v1alpha1.Application{}
-	orphan.Namespace, orphan.Name = p.ns, "orphan"
-	orphan.Spec = p.set(names()).Spec.Template.Spec
-	orphan.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "gone", UID: "gone"}}
-	p.create(orphan)
+	set := p.set(names())
+	p.create(set)
+	app := &v1alpha1.Application{}
+	app.Namespace, app.Name, app.Spec = p.ns, "orphan", set.Spec.Template.Spec
+	app.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.GroupVersion.WithKind("ApplicationSet"))}
+	p.create(app)
+	if err := p.client.Delete(p.Context(), set); err != nil {
+		p.Fatal(err)
+	}
 	testenv.Eventually(p, patience, func() error {
 		if len(p.apps()) > 0 {
 			return errors.New("the garbage collector does not know Applications")

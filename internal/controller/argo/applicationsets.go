@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
 )
@@ -113,132 +110,6 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 			}))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(s.opts.Sets.Concurrency, setEvaluations)}).
 		Complete(s)
-}
-
-func ownerOf(o client.Object) []string {
-	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "ApplicationSet" {
-		return []string{owner.Name}
-	}
-	return nil
-}
-
-func (s *applicationSets) setOf(_ context.Context, o client.Object) []reconcile.Request {
-	var out []reconcile.Request
-	for _, name := range ownerOf(o) {
-		out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: name}})
-	}
-	return out
-}
-
-func (s *applicationSets) noteDirty(o client.Object) bool {
-	s.mark(client.ObjectKeyFromObject(o))
-	return true
-}
-
-// childChanged wakes a set when one of its Applications was edited (it is put
-// back) or shows another state (the set's status lists it).
-func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
-	before, ok1 := e.ObjectOld.(*v1alpha1.Application)
-	after, ok2 := e.ObjectNew.(*v1alpha1.Application)
-	if !ok1 || !ok2 {
-		return false
-	}
-	if !slices.Equal(ownerOf(before), ownerOf(after)) {
-		s.wakeGenerator(after)
-	}
-	if len(ownerOf(after)) == 0 {
-		return false
-	}
-	if before.Generation != after.Generation || before.Annotations[generate.AnnotationHold] != after.Annotations[generate.AnnotationHold] {
-		s.mark(types.NamespacedName{Namespace: after.Namespace, Name: ownerOf(after)[0]})
-		return true
-	}
-	return before.Status.Sync.Status != after.Status.Sync.Status || before.Status.Health.Status != after.Status.Health.Status
-}
-
-func (s *applicationSets) childDeleted(e event.DeleteEvent) bool {
-	s.wakeGenerator(e.Object)
-	if owners := ownerOf(e.Object); len(owners) > 0 {
-		s.mark(types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: owners[0]})
-		return true
-	}
-	return false
-}
-
-func (s *applicationSets) mark(key types.NamespacedName) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dirty[key] = true
-}
-
-// take reports whether the set's inputs changed since the last call.
-func (s *applicationSets) take(key types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due := s.retryAt[key]
-	was := s.primed && (s.dirty[key] || !due.IsZero() && !s.opts.Now().Before(due))
-	if was {
-		delete(s.dirty, key)
-		delete(s.retryAt, key)
-		s.moves.begin(key)
-	}
-	return was
-}
-
-// untilDue is how long it is until the set is evaluated though nothing is
-// heard; 0 is never.
-func (s *applicationSets) untilDue(key types.NamespacedName) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	due := s.retryAt[key]
-	if due.IsZero() {
-		return 0
-	}
-	return max(due.Sub(s.opts.Now()), time.Millisecond)
-}
-
-func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ask := s.asks[key]
-	delete(s.asks, key)
-	return ask
-}
-
-// wake evaluates a set again.
-func (s *applicationSets) wake(key types.NamespacedName) {
-	s.mark(key)
-	s.wakes <- setEvent(key)
-}
-
-// wakeClusterUsers evaluates every set again that reads the list of members or
-// waits for one.
-func (s *applicationSets) wakeClusterUsers() { s.wakeAll(s.usesClusters, s.refused) }
-
-// wakeFailed evaluates every set again of which a generator could not look.
-func (s *applicationSets) wakeFailed() { s.wakeAll(s.failed) }
-
-// prime lets the evaluations begin.
-func (s *applicationSets) prime() {
-	s.mu.Lock()
-	s.primed = true
-	s.mu.Unlock()
-	s.wakeAll(s.dirty)
-}
-
-// wakeRefused evaluates every set again that waits for a project or a cluster.
-func (s *applicationSets) wakeRefused() { s.wakeAll(s.refused) }
-
-func (s *applicationSets) wakeAll(groups ...map[types.NamespacedName]bool) {
-	keys := map[types.NamespacedName]bool{}
-	s.mu.Lock()
-	for _, g := range groups {
-		maps.Copy(keys, g)
-	}
-	s.mu.Unlock()
-	for key := range keys {
-		s.wake(key)
-	}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -423,74 +294,6 @@ func (s *applicationSets) logEvaluation(key types.NamespacedName, o *outcome) {
 	s.opts.Logger.Info("applicationset evaluated", "set", key.String(), "elements", len(o.result.Elements),
 		"completeness", string(o.result.Completeness), "created", o.count(generate.Create), "updated", o.count(generate.Update),
 		"deleted", o.count(generate.Delete)+o.count(generate.Release), "deletionsHeld", held, "refused", len(o.refusals), "failures", len(o.failures))
-}
-
-// remember subscribes to what the set read, so that it is woken by exactly that.
-func (s *applicationSets) remember(key types.NamespacedName, repos []rutter.Repo) {
-	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func(failed bool) {
-		s.mu.Lock()
-		s.asks[key] = s.asks[key] || failed // so that the failure shows, and not what was known before
-		s.mu.Unlock()
-		s.wake(key)
-	})
-}
-
-// note records what else may wake the set; what turns out not to is taken back.
-func (s *applicationSets) note(key types.NamespacedName, set *v1alpha1.ApplicationSet) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused[key], s.failed[key] = true, true
-	if generate.UsesClusters(set) {
-		s.usesClusters[key] = true
-	} else {
-		delete(s.usesClusters, key)
-	}
-}
-
-// concerned are the Applications that a decision about a set is about: its own,
-// and those that have a name that it generates. All of the namespace are looked
-// through only when some are given up, for one that has the same objects.
-func (s *applicationSets) concerned(ctx context.Context, set *v1alpha1.ApplicationSet, r *generate.Result) ([]*v1alpha1.Application, error) {
-	live, err := s.children(ctx, set, client.MatchingFields{ownerIndex: set.Name})
-	if err != nil {
-		return nil, err
-	}
-	own := make(map[string]bool, len(live))
-	for _, app := range live {
-		own[app.Name] = true
-	}
-	found := 0
-	for _, app := range r.Applications {
-		if own[app.Name] {
-			found++
-			continue
-		}
-		var other v1alpha1.Application
-		switch err := s.client.Get(ctx, types.NamespacedName{Namespace: set.Namespace, Name: app.Name}, &other); {
-		case err == nil:
-			live = append(live, &other)
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("read Application %s/%s: %w", set.Namespace, app.Name, err)
-		}
-	}
-	if found < len(own) && r.Completeness == generate.Complete {
-		return s.children(ctx, set)
-	}
-	return live, nil
-}
-
-// children are the Applications of a set's namespace, or those of them that
-// match. They are the cache's own: what is decided about is not written to.
-func (s *applicationSets) children(ctx context.Context, set *v1alpha1.ApplicationSet, match ...client.ListOption) ([]*v1alpha1.Application, error) {
-	var list v1alpha1.ApplicationList
-	if err := s.client.List(ctx, &list, append(match, client.InNamespace(set.Namespace), client.UnsafeDisableDeepCopy)...); err != nil {
-		return nil, fmt.Errorf("list the Applications of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
-	}
-	live := make([]*v1alpha1.Application, 0, len(list.Items))
-	for i := range list.Items {
-		live = append(live, &list.Items[i])
-	}
-	return live, nil
 }
 
 func (s *applicationSets) clearRefresh(ctx context.Context, set *v1alpha1.ApplicationSet) error {

@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -76,6 +77,8 @@ func (c *Controllers) Questions() (asked, repeated int64) {
 func (f *facts) Clusters() ([]rutter.ClusterInfo, error) {
 	return once(f, "clusters", func() ([]rutter.ClusterInfo, error) { return f.set.opts.Clusters.List(), nil })
 }
+
+func isTemplated(s string) bool { return strings.Contains(s, "{{") }
 
 // Snapshot implements generate.Facts. A templated project may only use what is
 // open to all (reference 5.5).

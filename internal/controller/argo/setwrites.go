@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -18,28 +17,6 @@ import (
 
 // setOwner is the field manager of what ApplicationSets write.
 const setOwner = client.FieldOwner("rutter-applicationset")
-
-func isTemplated(s string) bool { return strings.Contains(s, "{{") }
-
-func (s *applicationSets) noteFailed(key types.NamespacedName, failed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if failed {
-		s.failed[key] = true
-	} else {
-		delete(s.failed, key)
-	}
-}
-
-func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if refused {
-		s.refused[key] = true
-	} else {
-		delete(s.refused, key)
-	}
-}
 
 // carryOut writes what was decided: first the memory, without which an approved
 // plan must not begin, then what grows and changes, then what goes. A failure of
@@ -124,6 +101,9 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	var live v1alpha1.Application
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(want), &live); err != nil {
 		return fmt.Errorf("read it: %w", err)
+	}
+	if live.DeletionTimestamp != nil {
+		return nil // since it was decided about
 	}
 	// The answer is written into next, and want shares values with the cache.
 	next, want := live.DeepCopy(), want.DeepCopy()

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -55,6 +56,8 @@ type world struct {
 	// addr is the HTTP side of the controller.
 	addr string
 
+	// ends are called at the end, the last one first.
+	ends []func()
 	stop context.CancelFunc
 	done chan error
 }
@@ -168,6 +171,9 @@ func logOutput() (io.Writer, error) {
 }
 
 func (w *world) close() {
+	for _, end := range slices.Backward(w.ends) {
+		end()
+	}
 	w.stop()
 	if w.addr != "" {
 		<-w.done

@@ -37,6 +37,8 @@ type memory struct {
 	// held is the digest of the removals that wait, as it was written last.
 	held   string
 	stored bool
+	// fleeting says that we may not keep it: it lasts as long as the process.
+	fleeting bool
 }
 
 // memories are those of all sets, each read once.
@@ -92,6 +94,13 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 		s.memories.put(set, memory{})
 		return memory{}, nil
 	}
+	if apierrors.IsForbidden(err) {
+		// Nothing is deleted for the lack of it; changes wait for the end of an outage.
+		s.opts.Logger.Warn("ConfigMaps may not be read: what generators answered last is not kept over a restart, give the controller get, create and update of ConfigMaps there", "namespace", set.Namespace, "set", set.Name)
+		one := memory{fleeting: true}
+		s.memories.put(set, one)
+		return one, nil
+	}
 	if err != nil {
 		return memory{}, fmt.Errorf("read the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
@@ -122,7 +131,7 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" {
 		return nil
 	}
-	if s.opts.Sets.DryRun { // it lasts as long as the process
+	if next.fleeting = before.fleeting || s.opts.Sets.DryRun; next.fleeting {
 		s.memories.put(set, next)
 		return nil
 	}

@@ -158,7 +158,7 @@ func findElem(list []any, elem map[string]any, keys []string) (at int, unique bo
 func builtinKeys(kind, field, parent string, list []any) []string {
 	switch field {
 	case "containers", "initContainers", "ephemeralContainers", "volumes", "env",
-		"imagePullSecrets", "resourceClaims", "schedulingGates", "webhooks", "secrets", "matchConditions":
+		"imagePullSecrets", "resourceClaims", "schedulingGates", "webhooks", "secrets", "matchConditions", "variables", "drivers":
 		return present(list, "name")
 	case "volumeMounts":
 		return present(list, "mountPath")

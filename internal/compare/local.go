@@ -285,7 +285,7 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip skips) {
 	for name, v := range d {
 		w.child(name, v, l, n, skip)
 	}
-	if !w.atomicMap(n) {
+	if !w.atomicMap(d, n) {
 		return
 	}
 	for name, v := range l {
@@ -301,8 +301,9 @@ func (w *localWalk) mapping(d, l map[string]any, n node, skip skips) {
 	}
 }
 
-// atomicMap reports whether an apply would replace a map as a whole.
-func (w *localWalk) atomicMap(n node) bool {
+// atomicMap reports whether an apply of d would replace a map as a whole. Owned
+// as such it is replaced, but for one that was applied empty: only its type tells.
+func (w *localWalk) atomicMap(d map[string]any, n node) bool {
 	field, parent := w.field()
 	if len(w.at) == 0 || len(w.at) == 1 && field == "metadata" {
 		return false
@@ -310,7 +311,7 @@ func (w *localWalk) atomicMap(n node) bool {
 	if parent == "metadata" && (field == "labels" || field == "annotations") {
 		return false
 	}
-	if n.exists {
+	if n.exists && !(n.exact() && n.leaf() && len(d) == 0 && w.typ().Known()) {
 		return n.leaf()
 	}
 	if w.insideAtomic() {

@@ -64,6 +64,9 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 	if u.op.retryAt.IsZero() {
 		return verdictOn{running: true}
 	}
+	if u.op.report.Request.Automated && !u.unit.Policy.Automated && u.request == nil {
+		return e.giveUp(u)
+	}
 	if d := u.op.retryAt.Sub(e.now()); d > 0 && !u.op.superseded && u.request == nil {
 		return verdictOn{wait: max(d, minRetry)}
 	}
@@ -83,6 +86,17 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 	}
 	u.op = &operation{cancel: func() {}, report: rutter.OperationReport{RetryCount: retries, StartedAt: started}}
 	return verdictOn{request: &req}
+}
+
+// giveUp ends an automated sync that waits for its next attempt when somebody
+// has turned automated syncs off meanwhile. u.mu is held.
+func (e *Engine) giveUp(u *state) verdictOn {
+	final := u.op.report
+	final.Phase, final.FinishedAt = rutter.OperationFailed, e.now()
+	final.Message = "no further attempt is made, as automated sync was turned off: " + final.Message
+	u.op, u.last, u.news = nil, &final, true
+	u.notify()
+	return verdictOn{}
 }
 
 // tried reports whether an automated sync of this state has ended already, now

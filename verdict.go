@@ -27,6 +27,8 @@ const (
 type Health struct {
 	Status  HealthState `json:"status,omitempty"`
 	Message string      `json:"message,omitempty"`
+	// Reason is the message in a word, as conditions have them; it may be empty.
+	Reason string `json:"reason,omitempty"`
 }
 
 // FieldDiff is one field that differs. Values of Secrets are never put here.

@@ -10,7 +10,26 @@ func ingress(o object) rutter.Health {
 	if n := len(list(dict(o.status, "loadBalancer"), "ingress")); n > 0 {
 		return healthy("%d load balancer addresses are assigned", n)
 	}
-	return progressing("Waiting for an ingress controller to assign a load balancer address")
+	class := text(o.spec, "ingressClassName")
+	if class == "" {
+		class = o.annotation("kubernetes.io/ingress.class")
+	}
+	if class != "" && !publishes(class) {
+		return because("NoAddressPublished", healthy("The controllers of class %q publish no address", class))
+	}
+	return because("WaitingForAddress", progressing("Waiting for an ingress controller to assign a load balancer address"))
+}
+
+// publishes reports whether the controllers of a class are known to write the
+// address into every Ingress. Others may never do it, and an Ingress must not be
+// waited for that is as ready as it will be.
+func publishes(class string) bool {
+	for _, known := range []string{"nginx", "alb", "gce", "gce-internal", "azure-application-gateway", "azure/application-gateway", "webapprouting.kubernetes.azure.com", "kong", "contour", "haproxy", "openshift-default"} {
+		if class == known {
+			return true
+		}
+	}
+	return false
 }
 
 func service(o object) rutter.Health {
@@ -28,12 +47,28 @@ func claim(o object) rutter.Health {
 	case "Bound":
 		return healthy("Bound to volume %s", text(o.spec, "volumeName"))
 	case "Pending":
-		return progressing("The claim is not bound yet")
+		return pendingClaim(o)
 	case "Lost":
 		return degraded("The volume %s of the claim is lost", text(o.spec, "volumeName"))
 	default:
 		return unknown("The claim is in the phase %q", phase)
 	}
+}
+
+// pendingClaim tells a claim that waits for its first pod, which is as it is
+// meant to be, from one that waits for its volume: who is to make a volume is
+// written on the claim as soon as one is to be made, which with late binding is
+// when a pod uses the claim.
+func pendingClaim(o object) rutter.Health {
+	for _, name := range []string{"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner", "volume.kubernetes.io/selected-node"} {
+		if by := o.annotation(name); by != "" {
+			return because("Provisioning", progressing("The claim is not bound yet: %s makes its volume", by))
+		}
+	}
+	if text(o.spec, "volumeName") != "" {
+		return because("Binding", progressing("The claim is not bound to volume %s yet", text(o.spec, "volumeName")))
+	}
+	return because("WaitingForConsumer", healthy("The claim is bound when the first pod uses it"))
 }
 
 func namespace(o object) rutter.Health {
@@ -55,25 +90,25 @@ func apiService(o object) rutter.Health {
 	case !ok:
 		return progressing("Waiting for the API to be checked")
 	case c.status == "True":
-		return healthy("%s", c.words())
+		return from(rutter.Healthy, c)
 	}
-	return progressing("%s", c.words())
+	return from(rutter.Progressing, c)
 }
 
 func customResourceDefinition(o object) rutter.Health {
 	conditions := o.conditions()
 	if c, ok := find(conditions, "NamesAccepted"); ok && c.status == "False" {
-		return degraded("%s", c.words())
+		return from(rutter.Degraded, c)
 	}
 	if c, ok := find(conditions, "Terminating"); ok && c.status == "True" {
-		return progressing("%s", c.words())
+		return from(rutter.Progressing, c)
 	}
 	c, ok := find(conditions, "Established")
 	switch {
 	case !ok:
 		return progressing("The definition is not established yet")
 	case c.status != "True":
-		return progressing("%s", c.words())
+		return from(rutter.Progressing, c)
 	}
 	return healthy("The definition is established")
 }
@@ -87,7 +122,7 @@ func disruptionBudget(o object) rutter.Health {
 	c, ok := find(o.conditions(), "DisruptionAllowed")
 	switch {
 	case ok && c.reason == "SyncFailed":
-		return degraded("%s", c.words())
+		return from(rutter.Degraded, c)
 	case !ok && len(o.status) == 0:
 		return progressing("Waiting for the controller to observe the budget")
 	}
@@ -123,12 +158,12 @@ func autoscaler(o object) rutter.Health {
 	}
 	for _, c := range conditions {
 		if autoscalerFails(c) {
-			return degraded("%s", c.words())
+			return from(rutter.Degraded, c)
 		}
 	}
 	for _, c := range conditions {
 		if (c.kind == "AbleToScale" || c.kind == "ScalingLimited") && c.status == "True" {
-			return healthy("%s", c.words())
+			return from(rutter.Healthy, c)
 		}
 	}
 	return progressing("Waiting to Autoscale")

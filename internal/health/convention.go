@@ -31,9 +31,9 @@ func byConvention(o object) rutter.Health {
 		return rutter.Health{}
 	}
 	if summary.status == "True" {
-		return healthy("%s", summary.words())
+		return from(rutter.Healthy, summary)
 	}
-	return progressing("%s", summary.words())
+	return from(rutter.Progressing, summary)
 }
 
 // summing returns the condition that sums a resource up.
@@ -57,16 +57,16 @@ func unobserved(o object, summary condition) (rutter.Health, bool) {
 	if !ok || observed == generation {
 		return rutter.Health{}, false
 	}
-	return progressing("Waiting for the controller to observe the newest spec: generation %d, observed %d",
-		generation, observed), true
+	return because(notObserved, progressing("Waiting for the controller to observe the newest spec: generation %d, observed %d",
+		generation, observed)), true
 }
 
 func reconcilingOrStalled(conditions []condition) (rutter.Health, bool) {
 	if c, ok := find(conditions, "Reconciling"); ok && c.status == "True" {
-		return progressing("%s", c.words()), true
+		return from(rutter.Progressing, c), true
 	}
 	if c, ok := find(conditions, "Stalled"); ok && c.status == "True" {
-		return degraded("%s", c.words()), true
+		return from(rutter.Degraded, c), true
 	}
 	return rutter.Health{}, false
 }

@@ -93,13 +93,13 @@ func applicationSet(o object) rutter.Health {
 		return progressing("The application set has no conditions yet")
 	}
 	if c, ok := find(conditions, "ErrorOccurred"); ok && c.status == "True" {
-		return degraded("%s", c.words())
+		return from(rutter.Degraded, c)
 	}
 	if c, ok := find(conditions, "RolloutProgressing"); ok && c.status == "True" {
-		return progressing("%s", c.words())
+		return from(rutter.Progressing, c)
 	}
 	if c, ok := find(conditions, "ResourcesUpToDate"); ok && c.status == "True" {
-		return healthy("%s", c.words())
+		return from(rutter.Healthy, c)
 	}
 	return unknown("The conditions of the application set don't say how it does")
 }
@@ -138,9 +138,9 @@ func flux(o object) rutter.Health {
 	}
 	switch ready.status {
 	case "True":
-		return healthy("%s", ready.words())
+		return from(rutter.Healthy, ready)
 	case "False":
-		return degraded("%s", ready.words())
+		return from(rutter.Degraded, ready)
 	}
-	return progressing("%s", ready.words())
+	return from(rutter.Progressing, ready)
 }

@@ -104,9 +104,15 @@ func (o object) behind() (rutter.Health, bool) {
 	if generation <= observed {
 		return rutter.Health{}, false
 	}
-	return progressing("Waiting for the controller to observe the newest spec: generation %d, observed %d",
-		generation, observed), true
+	return because(notObserved, progressing("Waiting for the controller to observe the newest spec: generation %d, observed %d",
+		generation, observed)), true
 }
+
+// The reasons that are not those of a condition.
+const (
+	notObserved     = "GenerationNotObserved"
+	pendingDeletion = "PendingDeletion"
+)
 
 // condition is one entry of status.conditions.
 type condition struct {
@@ -154,6 +160,17 @@ func (c condition) words() string {
 		return c.kind + " is " + c.status + ": " + c.reason
 	}
 	return c.kind + " is " + c.status
+}
+
+// from is a state that a condition says, with its reason.
+func from(state rutter.HealthState, c condition) rutter.Health {
+	return rutter.Health{Status: state, Message: c.words(), Reason: c.reason}
+}
+
+// because gives a health a reason, in a word that can be searched for.
+func because(reason string, h rutter.Health) rutter.Health {
+	h.Reason = reason
+	return h
 }
 
 func healthy(format string, args ...any) rutter.Health {

@@ -26,9 +26,12 @@ func Of(obj *unstructured.Unstructured) rutter.Health {
 	}
 	o := newObject(obj)
 	if o.meta["deletionTimestamp"] != nil && !slices.Contains(o.finalizers(), hookFinalizer) {
-		return progressing("Pending deletion%s", o.waitingFor())
+		return because(pendingDeletion, progressing("Pending deletion%s", o.waitingFor()))
 	}
 	assess, version := checkFor(o.group, o.kind)
+	if assess == nil {
+		assess = custom(o.group, o.kind)
+	}
 	if assess == nil {
 		if !conventional(o.group) {
 			return rutter.Health{}

@@ -12,7 +12,7 @@ func deployment(o object) rutter.Health {
 		return h
 	}
 	if c, ok := find(o.conditions(), "Progressing"); ok && c.reason == "ProgressDeadlineExceeded" {
-		return degraded("%s", c.words())
+		return from(rutter.Degraded, c)
 	}
 	want, updated := o.replicas(), count(o.status, "updatedReplicas")
 	total, available := count(o.status, "replicas"), count(o.status, "availableReplicas")
@@ -80,7 +80,7 @@ func replicaSet(o object) rutter.Health {
 		return h
 	}
 	if c, ok := find(o.conditions(), "ReplicaFailure"); ok && c.status == "True" {
-		return degraded("%s", c.words())
+		return from(rutter.Degraded, c)
 	}
 	want, available := o.replicas(), count(o.status, "availableReplicas")
 	if available < want {
@@ -98,11 +98,11 @@ func job(o object) rutter.Health {
 	complete, isComplete := find(conditions, "Complete")
 	switch {
 	case isFailed:
-		return degraded("%s", failed.words())
+		return from(rutter.Degraded, failed)
 	case paused && pause.status == "True":
-		return suspended("%s", pause.words())
+		return from(rutter.Suspended, pause)
 	case isComplete:
-		return healthy("%s", complete.words())
+		return from(rutter.Healthy, complete)
 	case paused:
 		return healthy("The job was resumed; %d pods are active", count(o.status, "active"))
 	}

@@ -70,6 +70,22 @@ func (w *localWalk) defaulted(name string, v any, l map[string]any) bool {
 	return false
 }
 
+// filledIn reports whether a live value is what the server puts in the place of
+// a declared one that is empty.
+func (w *localWalk) filledIn(d, l any) bool {
+	field, parent := w.field()
+	list, isList := d.([]any)
+	switch {
+	case zeroScalar(d):
+		return isDefault(w.typ(), l) || field == "nodePort" && w.kind == "Service"
+	case isList && len(list) == 0 && field == "metrics" && parent == "spec" && w.kind == "HorizontalPodAutoscaler":
+		return sameValue(l, []any{map[string]any{"type": "Resource", "resource": map[string]any{
+			"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": int64(80)},
+		}}})
+	}
+	return false
+}
+
 // matchResources are the fields that say what an admission policy is about.
 func matchResources(field string) bool {
 	return field == "matchResources" || field == "matchConstraints"

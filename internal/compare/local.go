@@ -208,13 +208,13 @@ func (w *localWalk) value(d, l any, found bool, n node, skip skips) {
 	}
 	if empty, ok := d.(dropped); ok {
 		d = empty.value
-		if d == nil && w.final || zeroScalar(d) && isDefault(w.typ(), l) {
+		if w.filledIn(d, l) {
 			return
 		}
 	}
 	switch d := d.(type) {
 	case nil:
-		if w.final {
+		if w.final && (w.builtin || isDefault(w.typ(), l)) {
 			return // as if it were not declared: what the server makes of it can't be known here
 		}
 	case map[string]any:

@@ -159,6 +159,10 @@ func (s *suite) ownedEdits(t *testing.T, x *shape) {
 		}
 		s.owned.Add(1)
 		s.found(t, x, p, e.live, x.told, hash, fmt.Sprintf("%s = %v by hand", p.name, e.to))
+		if s.offline(x, e.live).Equal && !marks(p.at) && !null(x.sent.Object, p.at) {
+			s.missedDrift.Add(1)
+			t.Errorf("%s = %v by hand: offline says equal", p.name, e.to)
+		}
 	}
 }
 
@@ -210,6 +214,10 @@ func (s *suite) foreignEdits(t *testing.T, x *shape) {
 		after, _ := compare.OwnedHash(live, rutter.FieldManager, nil)
 		local := compare.Local(x.sent, live, compare.Options{Types: s.types})
 		predicted := compare.Predicted(x.told, live, compare.Options{Types: s.types})
+		if r := s.offline(x, live); !r.Equal {
+			s.falseDrift.Add(1)
+			t.Errorf("%s: offline takes it for drift: %+v", what, r.Diffs)
+		}
 		if after == hash && (local.Equal || predicted.Equal) {
 			return
 		}
@@ -253,6 +261,11 @@ func (s *suite) reallyEdited(t *testing.T, x *shape, change *unstructured.Unstru
 		t.Fatal(err)
 	}
 	return r
+}
+
+// marks are written by whoever applies, and are no part of what Git has.
+func marks(at []any) bool {
+	return len(at) == 3 && (at[2] == rutter.LabelUnit || at[2] == rutter.AnnotationTracking)
 }
 
 // injections are what webhooks and people add to an object.

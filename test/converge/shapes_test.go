@@ -49,8 +49,8 @@ type suite struct {
 
 // shape is one declared object: as Git has it, as it is sent, as it is live.
 type shape struct {
-	name             string
-	sent, live, told *unstructured.Unstructured
+	name                  string
+	raw, sent, live, told *unstructured.Unstructured
 }
 
 // sink takes no interest: the suite reads what it wants to see.
@@ -119,7 +119,7 @@ func load(t *testing.T) []shape {
 			if err := json.Unmarshal(text, &u.Object); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			out = append(out, shape{name: fmt.Sprintf("%s/%s", u.GetKind(), u.GetName()), sent: u})
+			out = append(out, shape{name: fmt.Sprintf("%s/%s", u.GetKind(), u.GetName()), raw: u.DeepCopy(), sent: u})
 		}
 	}
 	return out
@@ -223,6 +223,14 @@ func (s *suite) judge(t *testing.T, x *shape, live *unstructured.Unstructured, t
 	return compare.Predicted(predicted, live, opts)
 }
 
+// offline compares what Git has with a live object whose fields nobody is known
+// to own, as rutter diff does.
+func (s *suite) offline(x *shape, live *unstructured.Unstructured) compare.Result {
+	bare := live.DeepCopy()
+	bare.SetManagedFields(nil)
+	return compare.Local(x.raw, bare, compare.Options{Types: s.types, Final: true})
+}
+
 // content is an object without what says when it was written.
 func content(u *unstructured.Unstructured) map[string]any {
 	out := u.DeepCopy()
@@ -252,6 +260,10 @@ func (s *suite) converged(t *testing.T, x *shape) {
 	}
 	if r := compare.Local(x.sent, read, compare.Options{Types: s.types}); !r.Equal {
 		t.Logf("needs a dry run: %+v", r.Diffs)
+	}
+	if r := s.offline(x, read); !r.Equal {
+		s.falseDrift.Add(1)
+		t.Errorf("offline: not equal: %+v", r.Diffs)
 	}
 	again, err := s.cluster.Apply(t.Context(), compare.Respect(x.sent, read, nil), rutter.ApplyOptions{})
 	switch {

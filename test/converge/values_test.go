@@ -83,6 +83,15 @@ func valueAt(v any, at []any) any {
 	return v
 }
 
+// null reports whether a field is declared as null, which declares nothing where
+// no server can be asked.
+func null(object any, at []any) bool {
+	m, _ := valueAt(object, at[:len(at)-1]).(map[string]any)
+	name, _ := at[len(at)-1].(string)
+	v, declared := m[name]
+	return declared && v == nil
+}
+
 // put writes a value, or takes it away when it is gone.
 func put(v any, at []any, to any) {
 	parent := valueAt(v, at[:len(at)-1])

@@ -56,6 +56,10 @@ func newHub(t *testing.T, open ...int) *hub {
 	t.Helper()
 	h := &hub{open: open}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/api/") {
+			http.NotFound(w, r) // the Applications' own repository: nobody looks into it here
+			return
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.asked++

@@ -53,6 +53,7 @@ type options struct {
 	apps    int
 	render  bool
 	plan    bool
+	gen     bool
 	phases  []string
 	json    bool
 	keep    bool
@@ -71,6 +72,9 @@ func measure(ctx context.Context, args []string) error {
 	if opts.render {
 		return (&renderBench{options: opts, out: os.Stdout}).run(ctx)
 	}
+	if opts.gen {
+		return (&generateBench{options: opts, out: os.Stdout}).run(ctx)
+	}
 	if opts.plan {
 		return (&planBench{options: opts, out: os.Stdout}).run(ctx)
 	}
@@ -80,8 +84,8 @@ func measure(ctx context.Context, args []string) error {
 func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.IntVar(&opts.apps, "apps", -1, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000)")
-	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render and plan are benches of their own")
+	fs.IntVar(&opts.apps, "apps", -1, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000); with generate they are not synced (default 50000, 100 for each cluster)")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render, plan and generate are benches of their own")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
 	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
@@ -92,21 +96,29 @@ func parse(args []string) (options, error) {
 	if fs.NArg() > 0 {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
-	opts.render, opts.plan = *phases == phaseRender, *phases == phasePlan
+	opts.render, opts.plan, opts.gen = *phases == phaseRender, *phases == phasePlan, *phases == phaseGenerate
+	most := 9999
+	if opts.gen {
+		most = 100_000
+	}
 	if opts.apps == -1 { // not said
-		opts.apps = 1000
-		if opts.render || opts.plan {
+		switch {
+		case opts.gen:
+			opts.apps = 50_000
+		case opts.render || opts.plan:
 			opts.apps = 2000
+		default:
+			opts.apps = 1000
 		}
 	}
-	if opts.apps < 1 || opts.apps > 9999 {
-		return opts, fmt.Errorf("--apps %d: from 1 to 9999 are possible", opts.apps)
+	if opts.apps < 1 || opts.apps > most || opts.gen && opts.apps%generateDirectories != 0 {
+		return opts, fmt.Errorf("--apps %d: from 1 to %d are possible, with generate in hundreds", opts.apps, most)
 	}
 	if *output != "table" && *output != "json" {
 		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
 	}
 	opts.json = *output == "json"
-	if opts.render || opts.plan {
+	if opts.render || opts.plan || opts.gen {
 		return opts, nil
 	}
 	var err error
@@ -138,7 +150,7 @@ func parsePhases(s string) ([]string, error) {
 		case slices.Contains(phaseNames, p):
 			want = append(want, p)
 		default:
-			return nil, fmt.Errorf("--phases: %q is none of all, sync, render or plan (alone), %s", p, strings.Join(phaseNames, ", "))
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, render, plan or generate (alone), %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
 	return want, nil

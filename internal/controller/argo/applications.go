@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,6 +40,7 @@ type applications struct {
 }
 
 type asked struct {
+	uid       types.UID // of the object that asked
 	operation time.Time // when the operation field was handed over; zero when none waits
 	answered  uint64    // version of the object from which the answered operation was removed
 	refresh   time.Time
@@ -153,8 +155,12 @@ func (a *applications) request(id rutter.UnitID, app *v1alpha1.Application) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x := a.asked[id]
+	if x != nil && x.uid != app.UID {
+		x = nil
+		a.status.add(id, false) // made again before anybody saw it go: to the engine nothing has changed
+	}
 	if x == nil {
-		x = &asked{}
+		x = &asked{uid: app.UID}
 		a.asked[id] = x
 	}
 	if app.Operation == nil {

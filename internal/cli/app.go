@@ -35,7 +35,9 @@ type AppRow struct {
 	Revision  string `json:"revision"`
 	Project   string `json:"project,omitempty"`
 	Target    string `json:"targetNamespace,omitempty"`
-	// Message is the first condition, when there is one.
+	// Held says that a person paused its automated sync.
+	Held bool `json:"held,omitempty"`
+	// Message is the first condition, when there is one, and that of a hold before.
 	Message string `json:"message,omitempty"`
 }
 
@@ -58,8 +60,10 @@ func RowOf(app *v1alpha1.Application, names map[string]string) AppRow {
 	if row.Health == "" {
 		row.Health = string(rutter.HealthUnknown)
 	}
-	if len(app.Status.Conditions) > 0 {
-		row.Message = app.Status.Conditions[0].Type + ": " + app.Status.Conditions[0].Message
+	for _, c := range app.Status.Conditions {
+		if held := c.Type == rutter.CondHeld; held || row.Message == "" {
+			row.Held, row.Message = row.Held || held, c.Type+": "+c.Message
+		}
 	}
 	return row
 }
@@ -88,7 +92,11 @@ func (r *root) appList() *cobra.Command {
 			for i := range list.Items {
 				row := RowOf(&list.Items[i], names)
 				out.Applications = append(out.Applications, row)
-				t.rows = append(t.rows, []string{row.Name, row.Cluster, row.Sync, row.Health, orDash(short(row.Revision)), age(&list.Items[i]), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
+				sync := row.Sync
+				if row.Held {
+					sync += " (held)"
+				}
+				t.rows = append(t.rows, []string{row.Name, row.Cluster, sync, row.Health, orDash(short(row.Revision)), age(&list.Items[i]), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
 			}
 			return r.print(out, t)
 		},

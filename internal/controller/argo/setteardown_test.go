@@ -152,6 +152,7 @@ func TestHoldEndsByItself(t *testing.T) {
 		}
 		return fmt.Errorf("the hold is not shown: %+v", app.Status.Conditions)
 	})
+	p.says(0, "app list", "(held)")
 	if app := p.apps()["a"]; time.Now().Before(until.Add(-time.Second)) && app.Spec.SyncPolicy.Automated != nil {
 		t.Error("the pause was undone")
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/cluster"
+	"github.com/rutterhq/rutter/internal/compare"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/policy"
@@ -104,7 +105,11 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 	if err := errors.Join(o.clusters.SetLocal(rc), declareClusters(ctx, c, namespace, o.clusters)); err != nil {
 		return err
 	}
-	o.engine = engine.New(engine.Options{Sources: from, Renderer: renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: observerWorkers,
+	types, err := compare.NewTypes(nil)
+	if err != nil {
+		return err //nolint:wrapcheck // it says what failed
+	}
+	o.engine = engine.New(engine.Options{Types: types, Sources: from, Renderer: renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: observerWorkers,
 		Changed: func(rutter.UnitID, bool) {
 			select {
 			case o.settled <- struct{}{}:
@@ -115,7 +120,18 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 		PermitRepo: permitRepo(ctx, c, namespace),
 	})
 	sink.engine = o.engine
-	return nil
+	return declareComparing(ctx, c, namespace, o.engine)
+}
+
+// declareComparing reads what argocd-cm sets for all comparisons.
+func declareComparing(ctx context.Context, c client.Client, namespace string, e *engine.Engine) error {
+	var cm corev1.ConfigMap
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: argo.ConfigMapName}, &cm)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
+	}
+	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
+	return e.SetComparing(settings)          //nolint:wrapcheck // it names the setting
 }
 
 // observerWorkers are the units that are looked at in parallel.

@@ -27,6 +27,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/cluster"
+	"github.com/rutterhq/rutter/internal/compare"
 	"github.com/rutterhq/rutter/internal/controller/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/httpapi"
@@ -98,7 +99,12 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 		Settings: d.rendering.renderer, Keys: d.rendering, HelmLookup: cfg.HelmLookup,
 		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now, Sets: sets,
 	})
+	types, err := compare.NewTypes(nil)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what failed
+	}
 	d.engine = engine.New(engine.Options{
+		Types:   types,
 		Sources: sources, Renderer: d.rendering.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
 		Permit: d.controllers.Permit, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,

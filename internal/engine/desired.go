@@ -33,8 +33,9 @@ type desired struct {
 	// ignore is the rule set that verdicts are judged by: the unit's, and one for
 	// each object with fields that come out differently in each render.
 	ignore []rutter.IgnoreRule
-	// rules are these, ready for use.
-	rules *compare.Rules
+	// rules are these, ready for use, with what settings say about all comparisons.
+	rules    *compare.Rules
+	settings rutter.CompareSettings
 }
 
 // desiredObject is one declared object.
@@ -182,6 +183,10 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 			}
 			full := plan.Sent(obj.Unstructured, unit, namespaced)
 			o.Ref = rutter.RefOf(full)
+			if e.excludes(o.gvk, c.Info().Server) {
+				d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondExcluded, Message: fmt.Sprintf("Resource %s is excluded in the settings", o.Ref)})
+				continue
+			}
 			o.Meta = plan.MetaOf(obj.GetAnnotations())
 			o.KindMissing = missing
 			rule := randomRule(obj, full)
@@ -207,9 +212,7 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	}
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
-	var err error
-	d.rules, err = compare.NewRules(d.ignore, rutter.CompareSettings{})
-	return err //nolint:wrapcheck // it names the rule
+	return e.comparing.Load().settle(d)
 }
 
 // randomRule ignores the fields of an object that come out differently each

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
 )
 
 // Options configure an Engine. All ports are required.
@@ -30,6 +31,9 @@ type Options struct {
 	Lookup func(unit rutter.Unit, c rutter.Cluster) rutter.Lookup
 	Logger *slog.Logger
 	Now    func() time.Time
+	// Types are what is known of the types of objects; nil leaves more to the
+	// members' dry runs.
+	Types *compare.Types
 
 	// Workers process units in parallel; default 4.
 	Workers int
@@ -60,6 +64,8 @@ type Engine struct {
 	unreachable map[string]outage // server → cause
 	tainted     map[kindKey]error
 	namespaces  map[string]bool // server/namespace known to exist as wanted
+
+	comparing atomic.Pointer[comparing] // what is set for all comparisons
 
 	warm  chan struct{} // closed when the first round of renders is over
 	stats Stats
@@ -101,6 +107,7 @@ func New(opts Options) *Engine {
 		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
 		warm: make(chan struct{}),
 	}
+	e.comparing.Store(&comparing{})
 	e.repos = newRepos(opts)
 	return e
 }

@@ -128,8 +128,8 @@ func newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry
 func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 	ref := rutter.RefOf(ev.Object)
 	old := u.live[ref]
-	if old != nil && old.gvk != ev.GVK && old.Exists {
-		return false, false // another version of a kind that is watched in its own
+	if e.excludes(ev.GVK, ev.Server) || old != nil && old.gvk != ev.GVK && old.Exists {
+		return false, false // not to be touched, or another version of a kind that is watched in its own
 	}
 	if ev.Deleted {
 		if old == nil || !old.Exists || old.UID != "" && old.UID != string(ev.Object.GetUID()) {
@@ -205,7 +205,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		e.renderAgain(u)
 		return
 	}
-	res := compare.Local(want, obj, compare.Options{Manager: rutter.FieldManager, Rules: u.desired.rules})
+	res := compare.Local(want, obj, e.options(u.desired))
 	if res.Equal {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return

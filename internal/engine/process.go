@@ -141,7 +141,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 	if u.desired != nil && u.desired.refusals() != d.refusals() {
 		u.attempted = "" // what was not allowed may be now
 	}
-	rules := u.desired == nil || reflect.DeepEqual(u.desired.ignore, d.ignore)
+	rules := u.desired == nil || reflect.DeepEqual(u.desired.ignore, d.ignore) && reflect.DeepEqual(u.desired.settings, d.settings)
 	e.unclaim(u, u.desired)
 	e.claim(u, d)
 	u.desired = d
@@ -158,6 +158,10 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 		x.State, x.Reason, x.Diffs, x.suspect = rutter.OutOfSync, "changed in Git", nil, true
 	}
 	for ref, x := range u.live {
+		if e.excludes(x.gvk, u.server) {
+			delete(u.live, ref)
+			continue
+		}
 		if _, declared := d.index[ref]; !declared {
 			x.State, x.Reason, x.DesiredHash, x.suspect = rutter.OutOfSync, "not declared", "", false
 		}
@@ -314,7 +318,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	if err != nil {
 		return fmt.Errorf("dry run: %w", err)
 	}
-	res := compare.Predicted(predicted, live, compare.Options{Manager: rutter.FieldManager, Rules: d.rules})
+	res := compare.Predicted(predicted, live, e.options(d))
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	x := newEntry(o.gvk, 0, live)

@@ -65,8 +65,29 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 	for _, p := range problems {
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
+	comparing, problems := argo.ParseComparison(&cm)
+	for _, p := range problems {
+		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
+	}
+	if err := c.applyComparing(comparing); err != nil {
+		return reconcile.Result{}, err
+	}
 	c.applySettings(settings, keys)
 	return reconcile.Result{}, nil
+}
+
+// applyComparing hands a change of what is set for all comparisons on.
+func (c *Controllers) applyComparing(s rutter.CompareSettings) error {
+	c.settingsMu.Lock()
+	defer c.settingsMu.Unlock()
+	if reflect.DeepEqual(s, c.comparing) {
+		return nil
+	}
+	if err := c.opts.Engine.SetComparing(s); err != nil {
+		return fmt.Errorf("what argocd-cm sets for comparing: %w", err)
+	}
+	c.comparing = s
+	return nil
 }
 
 func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutter.DecryptionKey) {

@@ -88,6 +88,7 @@ type Controllers struct {
 	settingsMu sync.Mutex
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
+	comparing  rutter.CompareSettings
 }
 
 // New wires the controllers into a manager. The engine must be built with

@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
+)
+
+// comparing is what an operator sets for all comparisons, ready for use. It is
+// replaced as a whole.
+type comparing struct {
+	settings rutter.CompareSettings
+	// rules are those of settings, each by itself, in their order.
+	rules []*compare.Rules
+	scope *compare.Scope
+}
+
+// SetComparing takes what an operator sets for all comparisons. Units whose
+// rules it changes are judged anew; the others keep their verdicts.
+func (e *Engine) SetComparing(s rutter.CompareSettings) error {
+	next := &comparing{settings: s}
+	for _, r := range s.Ignore {
+		rules, err := compare.NewRules([]rutter.IgnoreRule{r}, rutter.CompareSettings{})
+		if err != nil {
+			return err //nolint:wrapcheck // it names the rule
+		}
+		next.rules = append(next.rules, rules)
+	}
+	var err error
+	if next.scope, err = compare.NewScope(s); err != nil {
+		return err //nolint:wrapcheck // it names the filter
+	}
+	e.comparing.Store(next)
+	e.RefreshAll(func(rutter.Unit) bool { return true })
+	return nil
+}
+
+// settle makes the rules of a desired state ready: the unit's own, and of those
+// for all the ones that concern any of its objects.
+func (c *comparing) settle(d *desired) (err error) {
+	system := c.settings
+	system.Ignore, system.Exclude, system.Include, system.IgnoreUpdates = nil, nil, nil, nil
+	for i, r := range c.rules {
+		if slices.ContainsFunc(d.objects, func(o desiredObject) bool { return r.Concern(o.Ref) }) {
+			d.ignore = append(d.ignore, c.settings.Ignore[i])
+		}
+	}
+	d.settings = system
+	d.rules, err = compare.NewRules(d.ignore, system)
+	return err //nolint:wrapcheck // it names the rule
+}
+
+// excludes reports whether a kind is not touched at a cluster: not declared, not
+// judged and not removed.
+func (e *Engine) excludes(gvk rutter.GVK, server string) bool {
+	return e.comparing.Load().scope.Excludes(gvk, server)
+}
+
+// options are how the objects of a desired state are compared.
+func (e *Engine) options(d *desired) compare.Options {
+	return compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types}
+}

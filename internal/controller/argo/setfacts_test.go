@@ -193,6 +193,36 @@ func TestOutage(t *testing.T) {
 	}
 }
 
+// TestOutageIsProbedByOne: when the pause is over, one set finds out for all.
+func TestOutageIsProbedByOne(t *testing.T) {
+	var o outages
+	at := time.Unix(1_700_000_000, 0)
+	dead := rutter.Errorf(rutter.CodeUnavailable, "no answer")
+	admitted := func(want bool, why string) {
+		t.Helper()
+		if err := o.admit("s", at); (err == nil) != want {
+			t.Errorf("%s: %v", why, err)
+		}
+	}
+	o.note("s", at.Add(-slowFailure), at, dead)
+	admitted(false, "in the pause")
+	at = at.Add(outagePause)
+	admitted(true, "the first after the pause")
+	admitted(false, "while it waits")
+	o.note("s", at, at.Add(slowFailure), dead)
+	admitted(false, "it waited in vain")
+	at = at.Add(slowFailure + outagePause)
+	admitted(true, "the first after that pause")
+	o.leave("s")
+	admitted(true, "it was given up")
+	o.note("s", at.Add(-slowFailure), at, dead)
+	at = at.Add(outagePause)
+	admitted(true, "the first again")
+	o.note("s", at, at.Add(time.Second), rutter.Errorf(rutter.CodeForbidden, "no"))
+	admitted(true, "the service answers")
+	admitted(true, "and all may ask")
+}
+
 // asService is how the composition root lets services of parameters be asked.
 type asService struct{ *paramservice.Client }
 

@@ -80,6 +80,9 @@ func TestConditions(t *testing.T) {
 		"deletions wait": {outcome{result: generate.Result{Completeness: generate.Complete}, decision: generate.Decision{Held: &generate.Held{Digest: "0123456789abcdef"}}}, false, []string{
 			"ErrorOccurred=False ApplicationSetUpToDate", "ResourcesUpToDate=False HeldOverBudget", "ParametersGenerated=True ParametersGenerated", "DeletionsHeld=True HeldOverBudget",
 		}},
+		"something is warned of": {outcome{result: generate.Result{Completeness: generate.Complete, Warnings: []string{"b"}, Elements: []generate.Element{{Warnings: []string{"a", "b"}}}}}, false, []string{
+			"ErrorOccurred=False ApplicationSetUpToDate", "ResourcesUpToDate=True ApplicationSetUpToDate", "ParametersGenerated=True ParametersGenerated 1 elements, complete; warnings: a; b",
+		}},
 		"nothing is written": {outcome{result: generate.Result{Completeness: generate.Complete}, decision: generate.Decision{Changes: []generate.Change{{Verb: generate.Create}}}}, true, []string{
 			"ErrorOccurred=False ApplicationSetUpToDate", "ResourcesUpToDate=False ApplicationSetModified", "ParametersGenerated=True ParametersGenerated",
 		}},
@@ -89,7 +92,11 @@ func TestConditions(t *testing.T) {
 		s.conditions(set, &c.o)
 		got := make([]string, 0, len(set.Status.Conditions))
 		for _, x := range set.Status.Conditions {
-			got = append(got, fmt.Sprintf("%s=%s %s", x.Type, x.Status, x.Reason))
+			line := fmt.Sprintf("%s=%s %s", x.Type, x.Status, x.Reason)
+			if strings.Contains(x.Message, "warnings") {
+				line += " " + x.Message
+			}
+			got = append(got, line)
 		}
 		if strings.Join(got, "\n") != strings.Join(c.want, "\n") {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -108,7 +108,7 @@ func (b *generateBench) clusters(canary string) []rutter.ClusterInfo {
 	out := make([]rutter.ClusterInfo, b.apps/generateDirectories)
 	for i := range out {
 		name := fmt.Sprintf("cluster-%03d", i)
-		out[i] = rutter.ClusterInfo{Name: name, Server: fmt.Sprintf("https://%s.example.com:6443", name),
+		out[i] = rutter.ClusterInfo{Name: name, Server: "https://127.0.0.1:1/" + name,
 			Labels: map[string]string{"fleet": "bench", "region": "EU", "tier": "gold", "canary": "v1"}}
 	}
 	out[0].Labels["canary"] = canary

@@ -1,19 +1,17 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -236,6 +234,15 @@ func (s *scene) approve(t *testing.T, digest string) {
 	s.w.hub.patch(t, &v1alpha1.ApplicationSet{}, controlNamespace, s.set, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, generate.AnnotationApprove, digest))
 }
 
+// rutter runs a command line as a person at the control plane does.
+func (s *scene) rutter(t *testing.T, args ...string) (code int, out string) {
+	t.Helper()
+	var said bytes.Buffer
+	args = append(args, "-n", controlNamespace, "--kubeconfig", writeKubeconfig(t, s.w.hub.rest))
+	code = cli.Main(t.Context(), args, strings.NewReader(""), &said, &said, "test", cli.Deps{})
+	return code, said.String()
+}
+
 // apps are the elements whose Applications exist and are not being deleted.
 func (s *scene) apps(t *testing.T) []string {
 	t.Helper()
@@ -270,9 +277,9 @@ func (s *scene) awaitApps(t *testing.T, elements ...string) {
 func (s *scene) deleted(t *testing.T, elements ...string) {
 	t.Helper()
 	want := slices.Sorted(slices.Values(elements))
-	testenv.Eventually(t, patience, func() error { // what the watch has not told yet
-		if n := len(s.seen.deleted()); n < len(want) {
-			return fmt.Errorf("%d Applications were deleted, wanted %d", n, len(want))
+	testenv.Eventually(t, patience, func() error { // what is on its way
+		if apps, objects := len(s.seen.deleted()), s.deletedObjects(); apps < len(want) || objects < len(want) {
+			return fmt.Errorf("%d Applications and %d objects were deleted, wanted %d", apps, objects, len(want))
 		}
 		return nil
 	})
@@ -280,15 +287,20 @@ func (s *scene) deleted(t *testing.T, elements ...string) {
 		t.Errorf("the deleted Applications are %v, wanted %v", got, want)
 	}
 	s.sameApps(t)
+	if n := s.deletedObjects(); n != len(want) {
+		t.Errorf("%d objects of the member were asked to be deleted, wanted %d", n, len(want))
+	}
+}
+
+// deletedObjects is how many objects the members were asked to delete.
+func (s *scene) deletedObjects() int {
 	objects := map[string]bool{}
 	for _, way := range s.ways {
 		for _, p := range way.paths("DELETE", s.ns+"/configmaps/") {
 			objects[p] = true
 		}
 	}
-	if len(objects) != len(want) {
-		t.Errorf("%d objects of the member were asked to be deleted, wanted %d", len(objects), len(want))
-	}
+	return len(objects)
 }
 
 // sameApps fails the test when an Application was replaced, which the watch may
@@ -320,82 +332,4 @@ func (s *scene) objects(t *testing.T) map[string]types.UID {
 		out[list.Items[i].Name] = list.Items[i].UID
 	}
 	return out
-}
-
-// census sees every deletion of an Application whose name begins so.
-type census struct {
-	mu   sync.Mutex
-	gone []string
-	uids map[string]types.UID
-}
-
-// census begins to watch; it ends with the test.
-func (w *world) census(t *testing.T, prefix string) *census {
-	t.Helper()
-	out := &census{uids: map[string]types.UID{}}
-	var list v1alpha1.ApplicationList
-	if err := w.hub.client.List(t.Context(), &list, client.InNamespace(controlNamespace), client.Limit(1)); err != nil {
-		t.Fatal(err)
-	}
-	ctx, version := t.Context(), list.ResourceVersion
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for ctx.Err() == nil {
-			var err error
-			if version, err = out.watch(ctx, w.hub.client, prefix, version); err != nil && ctx.Err() == nil {
-				t.Errorf("the watch of Applications ended, so a deletion may be missed: %v", err)
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { <-ended })
-	return out
-}
-
-// watch tells of the events after a version until the server ends the watch.
-func (x *census) watch(ctx context.Context, c client.WithWatch, prefix, version string) (string, error) {
-	w, err := c.Watch(ctx, &v1alpha1.ApplicationList{}, &client.ListOptions{Namespace: controlNamespace,
-		Raw: &metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true}})
-	if err != nil {
-		return version, fmt.Errorf("watch: %w", err)
-	}
-	defer w.Stop()
-	for ev := range w.ResultChan() {
-		app, ok := ev.Object.(*v1alpha1.Application)
-		if !ok {
-			return version, fmt.Errorf("watch: %v", ev.Object)
-		}
-		version = app.ResourceVersion
-		if name, ok := strings.CutPrefix(app.Name, prefix); ok {
-			x.see(ev.Type, name, app)
-		}
-	}
-	return version, nil
-}
-
-func (x *census) see(event watch.EventType, name string, app *v1alpha1.Application) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if _, known := x.uids[name]; !known {
-		x.uids[name] = app.UID
-	}
-	if (event == watch.Deleted || app.DeletionTimestamp != nil) && !slices.Contains(x.gone, name) {
-		x.gone = append(x.gone, name)
-	}
-}
-
-// deleted are the names of those that were, in order.
-func (x *census) deleted() []string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return slices.Sorted(slices.Values(x.gone))
-}
-
-// first is the UID that an Application had first.
-func (x *census) first(name string) (types.UID, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	uid, ok := x.uids[name]
-	return uid, ok
 }

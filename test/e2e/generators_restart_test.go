@@ -115,15 +115,15 @@ func TestGeneratorsB13LocalCluster(t *testing.T) {
 	t.Parallel()
 	p := borrow(t)
 	p.start(t)
-	any, labelled := p.stage(t, "b13", "in-cluster", "hub"), p.stage(t, "b13-labelled", "in-cluster", "hub")
-	for _, s := range []*scene{any, labelled} {
+	all, labelled := p.stage(t, "b13", "in-cluster", "hub"), p.stage(t, "b13-labelled", "in-cluster", "hub")
+	for _, s := range []*scene{all, labelled} {
 		s.ns = p.hub.namespace(t, "b13")
 	}
 	generated := func(s *scene, selector string) string {
 		return strings.Replace(s.text("    - clusters: {"+selector+"}", "", ""), `name: ""`, `name: "{{.name}}"`, 1)
 	}
-	any.create(t, generated(any, ""))
-	any.awaitSynced(t, "in-cluster")
+	all.create(t, generated(all, ""))
+	all.awaitSynced(t, "in-cluster")
 	labelled.create(t, generated(labelled, "selector: {matchLabels: {env: hub}}"))
 	labelled.awaitWell(t)
 	labelled.awaitApps(t)
@@ -135,14 +135,14 @@ stringData: {name: in-cluster, server: https://kubernetes.default.svc, config: '
 `
 	p.create(t, secret, nil) // it gets labels
 	labelled.awaitSynced(t, "in-cluster")
-	any.awaitApps(t, "in-cluster")
+	all.awaitApps(t, "in-cluster")
 	if err := p.hub.client.Delete(t.Context(), object(t, strings.Replace(secret, "name: local,", "name: local, namespace: "+controlNamespace+",", 1))); err != nil {
 		t.Fatal(err)
 	}
 	labelled.awaitHeld(t, 1, "generates nothing")
-	any.awaitApps(t, "in-cluster")
-	any.awaitSynced(t, "in-cluster")
-	for _, s := range []*scene{any, labelled} {
+	all.awaitApps(t, "in-cluster")
+	all.awaitSynced(t, "in-cluster")
+	for _, s := range []*scene{all, labelled} {
 		if gone := s.seen.deleted(); len(gone) > 0 {
 			t.Errorf("Applications were deleted: %v", gone)
 		}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/controller/argo"
 	"github.com/rutterhq/rutter/internal/generate"
 	"github.com/rutterhq/rutter/internal/testenv"
@@ -74,11 +75,23 @@ func TestGeneratorsB4FallsFromFortyToNothing(t *testing.T) {
 	s.awaitSynced(t, all...)
 	s.change(t, s.text(listOf(), "", budget))
 	digest := s.awaitHeld(t, 40, "generates nothing")
+	testenv.Eventually(t, patience, func() error { // it is counted after it is shown
+		if n := counter(t, s.w.addr, fmt.Sprintf("rutter_appset_held_deletions{name=%q,namespace=%q}", s.set, controlNamespace)); n != 40 {
+			return fmt.Errorf("the metric of what waits is %v", n)
+		}
+		return nil
+	})
+	code, out := s.rutter(t, "approve", "appset/"+s.set)
+	if code != cli.ExitBlocked || strings.Count(out, "\n  - ") != 40 || !strings.Contains(out, digest) {
+		t.Errorf("rutter approve ends with %d and shows:\n%s", code, out)
+	}
+	if code, out = s.rutter(t, "approve", "appset/"+s.set, "0123456789abcdef"); code == 0 { // of something else
+		t.Errorf("another plan is approved: %s", out)
+	}
 	s.deleted(t)
-	s.approve(t, "0123456789abcdef") // of something else
-	s.awaitHeld(t, 40)
-	s.deleted(t)
-	s.approve(t, digest)
+	if code, out = s.rutter(t, "approve", "appset/"+s.set, digest); code != 0 {
+		t.Errorf("rutter approve ends with %d: %s", code, out)
+	}
 	s.awaitApps(t)
 	s.deleted(t, all...)
 }
@@ -323,26 +336,38 @@ func TestGeneratorsX6Hold(t *testing.T) {
 	s := start(t).scene(t, "x6", all...)
 	s.create(t, s.text(listOf(all...), "", ""))
 	s.awaitSynced(t, all...)
-	until := time.Now().Add(12 * time.Second).UTC().Format(time.RFC3339)
-	s.w.editApp(t, s.app("one"), fmt.Sprintf(`{"metadata":{"annotations":{%q:"who=ada; why=incident 7; until=%s"}},"spec":{"syncPolicy":{"automated":null}}}`, generate.AnnotationHold, until))
+	until := time.Now().Add(10 * time.Second).UTC().Truncate(time.Second)
+	if code, out := s.rutter(t, "hold", s.app("one"), "--who", "ada", "--why", "incident 7", "--until", until.Format(time.RFC3339)); code != 0 {
+		t.Fatalf("rutter hold ends with %d: %s", code, out)
+	}
+	if _, out := s.rutter(t, "holds"); !containsAll(out, []string{s.app("one"), "ada", "incident 7"}) && time.Now().Before(until) {
+		t.Errorf("the list of holds does not show it:\n%s", out)
+	}
 	commit := s.repo.push(t, appFolders("2", all...))
 	s.w.awaitSynced(t, s.app("two"), commit)
-	s.change(t, s.text(listOf("one", "two", "three"), "  preservedFields: {labels: [a]}\n", "")) // the set is evaluated anew
-	s.change(t, s.text(listOf("two", "three"), "", ""))                                          // and does not even want it
-	s.w.awaitState(t, s.app("one"), "OutOfSync", "Healthy")
-	if got := get(t, s.w.alpha, s.ns, "one", &corev1.ConfigMap{}).Data["value"]; got != "1" && time.Now().UTC().Format(time.RFC3339) < until {
-		t.Errorf("what is held was synced: it holds %q", got)
+	s.change(t, strings.Replace(s.text(listOf(all...), "", ""), "labels: {", "labels: {again: x, ", 1))
+	for _, e := range all { // the set goes on with all else
+		s.w.awaitApp(t, s.app(e), func(app *v1alpha1.Application) error {
+			if app.Labels["again"] == "" {
+				return errors.New("the set has not written it again")
+			}
+			return nil
+		})
 	}
-	s.deleted(t)
-	s.change(t, s.text(listOf(all...), "", ""))
-	s.w.awaitSynced(t, s.app("one"), commit) // the hold has ended, and nobody did anything
-	app := get(t, s.w.hub, controlNamespace, s.app("one"), &v1alpha1.Application{})
-	if now := time.Now().UTC().Format(time.RFC3339); now < until {
+	held := get(t, s.w.hub, controlNamespace, s.app("one"), &v1alpha1.Application{})
+	if value := get(t, s.w.alpha, s.ns, "one", &corev1.ConfigMap{}).Data["value"]; time.Now().Before(until) && (value != "1" || held.Annotations[generate.AnnotationHold] == "") {
+		t.Errorf("the hold was undone: the object holds %q, the annotations are %v", value, held.Annotations)
+	}
+	s.w.awaitSynced(t, s.app("one"), commit) // it has ended, and nobody did anything
+	if now := time.Now(); now.Before(until) {
 		t.Errorf("it was synced at %s, before the hold ended at %s", now, until)
 	}
-	if app.Annotations[generate.AnnotationHold] != "" || app.Spec.SyncPolicy.Automated == nil {
-		t.Errorf("after the hold: %v, %+v", app.Annotations, app.Spec.SyncPolicy)
-	}
+	s.w.awaitApp(t, s.app("one"), func(app *v1alpha1.Application) error {
+		if app.Annotations[generate.AnnotationHold] != "" {
+			return errors.New("the hold that has ended is still there")
+		}
+		return nil
+	})
 	s.deleted(t)
 }
 
@@ -356,6 +381,14 @@ func TestGeneratorsX6HoldOutlivesTheSet(t *testing.T) {
 	s.awaitSynced(t, all...)
 	s.w.editApp(t, s.app("one"), fmt.Sprintf(`{"metadata":{"annotations":{%q:"who=ada; why=incident 7; until=%s"}},"spec":{"syncPolicy":{"automated":null}}}`,
 		generate.AnnotationHold, time.Now().Add(time.Hour).UTC().Format(time.RFC3339)))
+	s.change(t, strings.Replace(s.text(listOf("two"), "", ""), "labels: {", "labels: {again: x, ", 1)) // it is not even wanted any more
+	s.w.awaitApp(t, s.app("two"), func(app *v1alpha1.Application) error {
+		if app.Labels["again"] == "" {
+			return errors.New("the set has not written it again")
+		}
+		return nil
+	})
+	s.deleted(t)
 	s.awaitSet(t, func(set *v1alpha1.ApplicationSet) error { // it is known by now
 		if len(set.Finalizers) == 0 {
 			return errors.New("nothing keeps the set for the hold's sake")

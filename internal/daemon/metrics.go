@@ -19,6 +19,7 @@ func (d *daemon) collector() prometheus.Collector {
 		"rutter_render_store_hits_total":                 {"Renders answered by the store because no input changed.", func() float64 { return float64(s.RenderHit.Load()) }},
 		"rutter_objects_applied_total":                   {"Objects sent to members.", func() float64 { return float64(s.Applies.Load()) }},
 		"rutter_objects_removed_total":                   {"Objects removed from members.", func() float64 { return float64(s.Prunes.Load()) }},
+		"rutter_objects_handed_over_total":               {"Objects that became another application's.", func() float64 { return float64(s.Passed.Load()) }},
 		"rutter_objects_healed_total":                    {"Objects put back after a live edit.", func() float64 { return float64(s.Heals.Load()) }},
 		"rutter_server_comparisons_total":                {"Server-side dry runs made to compare.", func() float64 { return float64(s.DryRuns.Load()) }},
 		"rutter_syncs_total":                             {"Sync operations started.", func() float64 { return float64(s.Syncs.Load()) }},

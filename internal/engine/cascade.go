@@ -27,8 +27,12 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		}
 		return
 	}
-	if rival := e.awaitRival(u); rival != nil {
-		e.endCascade(u, rutter.Errorf(rutter.CodeUnavailable, "waits until it is known whether application %s, which is not rendered yet, declares objects of this one", rival.instance))
+	switch rival, tried := e.awaitRival(u); {
+	case rival == nil:
+	case !tried:
+		return // it will be known in a moment
+	default:
+		e.endCascade(u, rutter.Errorf(rutter.CodeUnavailable, "waits until it is known whether application %s, which cannot be rendered, declares objects of this one", rival.instance))
 		return
 	}
 	if err := e.passClaimed(ctx, u, c); err != nil {

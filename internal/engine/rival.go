@@ -124,11 +124,10 @@ func waitsFor(rival *state) string {
 
 // awaitRival returns a rival of a unit, if there is one; the unit is then woken
 // when that may be over. No unit is locked.
-func (e *Engine) awaitRival(u *state) *state {
+func (e *Engine) awaitRival(u *state) (rival *state, tried bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	rival, _ := e.rival(u)
-	return rival
+	return e.rival(u)
 }
 
 // rival returns a unit that may come to declare objects of u: one at the same

@@ -130,6 +130,8 @@ func TestMoves(t *testing.T) {
 			from: "old", to: "new", reason: "the garbage collector deletes what another set has"},
 		"set deleted, same names": {before: []string{"list one app automated A B"}, after: []string{"delete one", "list two app automated A B"},
 			from: "app", to: "app", reason: "the garbage collector deletes what another set makes again"},
+		"set deleted and made again": {before: []string{"list one app automated A B"}, after: []string{"delete one", "list one app automated A B"},
+			from: "app", to: "app", reason: "a set of the same name is another one to the garbage collector"},
 		"set replaced, same names": {before: []string{"list one app automated A B"}, after: []string{"list two app automated A B", "delete one"},
 			from: "app", to: "app", reason: "the other set is there before"},
 		"to a git generator": {before: []string{"list one old automated A B"}, after: []string{"git one new automated"},
@@ -185,6 +187,7 @@ func (m *mover) do(t *testing.T, step string) {
 		if err := m.w.hub.client.Delete(t.Context(), get(t, m.w.hub, controlNamespace, set, &v1alpha1.ApplicationSet{})); err != nil {
 			t.Fatal(err)
 		}
+		m.made[set] = false
 		return
 	}
 	policy := "{}"

@@ -107,6 +107,7 @@ func (c *Controllers) config() argo.Config {
 func (a *applications) forget(id rutter.UnitID) {
 	a.opts.Engine.Remove(id)
 	a.status.forget(id)
+	a.sets.forgetApplication(keyOf(id))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.asked, id)

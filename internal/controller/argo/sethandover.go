@@ -274,51 +274,68 @@ func (s *applicationSets) leaves(key types.NamespacedName) {
 // deleted and made by the same sync, in any order.
 func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (keep bool, wait time.Duration, err error) {
 	left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time)
-	gone, err := s.ownerGone(ctx, app)
+	owner, gone, err := s.ownerGone(ctx, app)
 	if err != nil || !gone {
 		return false, left, err
 	}
-	owner := ownerOf(app)[0]
-	if s.moves.generator(client.ObjectKeyFromObject(app), owner) != "" {
+	name := client.ObjectKeyFromObject(app)
+	if s.moves.generator(name, owner) != "" {
 		return true, 0, nil
 	}
 	siblings, err := s.siblings(ctx, app.Namespace)
 	if err != nil {
 		return false, 0, err
 	}
-	siblings = slices.DeleteFunc(siblings, func(name string) bool { return name == owner })
-	// No set has such a name, so it is woken by no set's event, but looks again.
-	asker := types.NamespacedName{Namespace: app.Namespace, Name: notASet + app.Name}
+	// Its owner is among them when another set has that name by now. No set has the
+	// name of who asks here, so it is woken by no set's event, but looks again.
+	asker := askerOf(name)
 	_, pending := s.moves.give(asker, map[string]bool{app.Name: true}, s.others(asker, siblings), s.opts.Now())
 	switch {
+	case pending == "" && s.moves.generator(name, "") != "":
+		return true, 0, nil
 	case left > 0:
 		return false, left, nil
 	case pending != "":
 		return false, moveWindow, nil
 	}
-	s.moves.forget(asker)
 	return false, 0, nil
 }
 
-// ownerGone reports whether the set of an Application is gone or going. The
-// server is asked: the cache may learn of the Application's deletion before it
-// learns of the set's, which is the cause.
-func (s *applicationSets) ownerGone(ctx context.Context, app *v1alpha1.Application) (bool, error) {
-	owners := ownerOf(app)
-	if len(owners) == 0 {
-		return false, nil
+// ownerGone names the set of an Application, and reports whether it is gone or
+// going. The server is asked: the cache may learn of the Application's deletion
+// before it learns of the set's, which is the cause.
+func (s *applicationSets) ownerGone(ctx context.Context, app *v1alpha1.Application) (name string, gone bool, err error) {
+	owner := metav1.GetControllerOf(app)
+	if owner == nil || owner.Kind != "ApplicationSet" {
+		return "", false, nil
 	}
 	var set v1alpha1.ApplicationSet
-	key := types.NamespacedName{Namespace: app.Namespace, Name: owners[0]}
-	err := s.reader.Get(ctx, key, &set)
+	key := types.NamespacedName{Namespace: app.Namespace, Name: owner.Name}
+	err = s.reader.Get(ctx, key, &set)
 	switch {
 	case apierrors.IsNotFound(err):
-		return true, nil
+		return owner.Name, true, nil
 	case err != nil:
-		return false, fmt.Errorf("read ApplicationSet %s, which Application %s is of: %w", key, app.Name, err)
+		return "", false, fmt.Errorf("read ApplicationSet %s, which Application %s is of: %w", key, app.Name, err)
 	}
-	return set.DeletionTimestamp != nil, nil
+	return owner.Name, set.DeletionTimestamp != nil || set.UID != owner.UID, nil
 }
 
 // notASet begins the names under which Applications wait for sets.
 const notASet = "application/"
+
+func askerOf(app types.NamespacedName) types.NamespacedName {
+	return types.NamespacedName{Namespace: app.Namespace, Name: notASet + app.Name}
+}
+
+// forgetApplication is for an Application that is gone.
+func (s *applicationSets) forgetApplication(app types.NamespacedName) { s.moves.forget(askerOf(app)) }
+
+// sameOwner reports whether two states of an Application have the same owner.
+func sameOwner(a, b *v1alpha1.Application) bool {
+	x, y := metav1.GetControllerOfNoCopy(a), metav1.GetControllerOfNoCopy(b)
+	if x == nil || y == nil {
+		return x == y
+	}
+	return x.UID == y.UID
+}

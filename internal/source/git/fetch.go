@@ -227,8 +227,8 @@ func looksDamaged(err error) bool {
 		return false
 	}
 	for line := range strings.Lines(failed.stderr) {
-		if strings.HasPrefix(line, "remote:") {
-			continue
+		if strings.HasPrefix(line, "remote:") || strings.Contains(line, "askpass") {
+			continue // a login that is refused says nothing of the mirror
 		}
 		for _, words := range []string{"bad object", "corrupt", "is empty", "cannot be mapped", "too small", "not a git repository", "bad config",
 			"unexpected line in", "unable to read", "missing blob", "missing tree", "did not send all necessary objects", "Could not read "} {

@@ -104,6 +104,15 @@ func TestHTTPLogin(t *testing.T) {
 		}
 	}
 	deny("no credential", "no credential")
+	// A commit is asked for without a look-up: the refused login is the fetch's.
+	for range 2 {
+		if _, err := f.Snapshot(t.Context(), rutter.Repo{URL: url, Revision: strings.Repeat("a", 40)}, rutter.ResolveOptions{}); rutter.CodeOf(err) != rutter.CodeForbidden {
+			t.Errorf("a commit without a credential: %v", err)
+		}
+	}
+	if n := f.Stats().Rebuilds; n != 0 {
+		t.Errorf("a refused login was taken for a damaged mirror, %d times", n)
+	}
 	good := rutter.RepoCredential{URL: url, Username: "ann", Password: secret}
 	f.SetCredentials([]rutter.RepoCredential{good}, rutter.RepoTrust{})
 	if err := ask(""); err != nil {

@@ -89,3 +89,29 @@ func TestPreservedWorkloads(t *testing.T) {
 		t.Errorf("otherwise the template is right: %q", r.Applications[0].Finalizers)
 	}
 }
+
+// TestEdited: whoever edits what a set writes wakes it; whoever works with an
+// Application does not.
+func TestEdited(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.Application)
+		want   bool
+	}{
+		"nothing":        {func(*v1alpha1.Application) {}, false},
+		"its spec":       {func(a *v1alpha1.Application) { a.Generation++ }, true},
+		"a label":        {func(a *v1alpha1.Application) { a.Labels["x"] = "y" }, true},
+		"an annotation":  {func(a *v1alpha1.Application) { delete(a.Annotations, "mine") }, true},
+		"a hold":         {func(a *v1alpha1.Application) { a.Annotations[generate.AnnotationHold] = "until" }, true},
+		"its finalizers": {func(a *v1alpha1.Application) { a.Finalizers = nil }, true},
+		"a refresh":      {func(a *v1alpha1.Application) { a.Annotations["argocd.argoproj.io/refresh"] = "normal" }, false},
+		"its status":     {func(a *v1alpha1.Application) { a.Status.Sync.Status, a.ResourceVersion = "Synced", "2" }, false},
+	} {
+		before := &v1alpha1.Application{}
+		before.Labels, before.Annotations, before.Finalizers = map[string]string{"a": "b"}, map[string]string{"mine": "yes"}, []string{"f"}
+		after := before.DeepCopy()
+		c.change(after)
+		if got := generate.Edited(before, after); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}

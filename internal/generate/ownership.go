@@ -76,6 +76,22 @@ var alwaysPreserved = []string{
 	"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate",
 }
 
+// Edited reports whether anything changed of an Application that a set writes.
+func Edited(before, after *v1alpha1.Application) bool {
+	others := func(k, _ string) bool { return slices.Contains(alwaysPreserved, k) }
+	same := func(a, b map[string]string) bool {
+		if maps.Equal(a, b) {
+			return true
+		}
+		a, b = maps.Clone(a), maps.Clone(b)
+		maps.DeleteFunc(a, others)
+		maps.DeleteFunc(b, others)
+		return maps.Equal(a, b)
+	}
+	return before.Generation != after.Generation || !same(before.Labels, after.Labels) || !same(before.Annotations, after.Annotations) ||
+		!slices.Equal(before.Finalizers, after.Finalizers)
+}
+
 // preserve is desired with the live values of the keys that survive.
 func preserve(desired, live map[string]string, keys ...[]string) map[string]string {
 	out := desired

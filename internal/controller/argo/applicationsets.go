@@ -69,6 +69,8 @@ type applicationSets struct {
 	asks map[types.NamespacedName]bool
 	// retryAt is when a set is due again though nothing is heard.
 	retryAt map[types.NamespacedName]time.Time
+	// written are the versions of Applications that sets wrote and no event has told of.
+	written map[types.NamespacedName]string
 
 	memories memories
 	moves    *moves
@@ -88,7 +90,8 @@ func newApplicationSets(c *Controllers) *applicationSets {
 		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
 		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
 		failed: map[types.NamespacedName]bool{}, attempts: map[types.NamespacedName]int{},
-		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, metrics: newSetMetrics(), moves: newMoves()}
+		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, written: map[types.NamespacedName]string{},
+		metrics: newSetMetrics(), moves: newMoves()}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {

@@ -174,6 +174,11 @@ func TestOneWrite(t *testing.T) {
 	if w := p.writes.of("applications/"); len(w) != 1 || !strings.HasSuffix(w[0], "/app-07") {
 		t.Errorf("one changed: %q", w)
 	}
+	edited := p.apps()["app-03"]
+	if err := p.client.Patch(p.Context(), edited, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"tier":"mine"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	p.await(all, tier("one"))
 }
 
 // TestElementsAlone: an element that cannot be keeps its last good state, and

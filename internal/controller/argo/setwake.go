@@ -54,14 +54,38 @@ func (s *applicationSets) childChanged(e event.UpdateEvent) bool {
 	if len(ownerOf(after)) == 0 {
 		return false
 	}
-	if before.Generation != after.Generation || before.Annotations[generate.AnnotationHold] != after.Annotations[generate.AnnotationHold] {
+	if generate.Edited(before, after) && !s.wrote(after) {
 		s.mark(types.NamespacedName{Namespace: after.Namespace, Name: ownerOf(after)[0]})
 		return true
 	}
 	return before.Status.Sync.Status != after.Status.Sync.Status || before.Status.Health.Status != after.Status.Health.Status
 }
 
+// noteWritten remembers what a set has just written, which is no news to it.
+func (s *applicationSets) noteWritten(app *v1alpha1.Application) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.written[client.ObjectKeyFromObject(app)] = app.ResourceVersion
+}
+
+// wrote reports whether a version of an Application is as its set wrote it. The
+// event may come before the answer to the request: then the set is evaluated
+// once more than it has to be.
+func (s *applicationSets) wrote(app *v1alpha1.Application) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := client.ObjectKeyFromObject(app)
+	version, ok := s.written[key]
+	if ok {
+		delete(s.written, key)
+	}
+	return ok && version == app.ResourceVersion
+}
+
 func (s *applicationSets) childDeleted(e event.DeleteEvent) bool {
+	s.mu.Lock()
+	delete(s.written, client.ObjectKeyFromObject(e.Object))
+	s.mu.Unlock()
 	s.wakeGenerator(e.Object)
 	if owners := ownerOf(e.Object); len(owners) > 0 {
 		s.mark(types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: owners[0]})

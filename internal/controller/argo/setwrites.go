@@ -113,7 +113,11 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	if !sameOwner(&live, next) { // nobody adopts what is deleted with its set, which the cache may not know yet
 		patch = client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
 	}
-	return s.client.Patch(ctx, next, patch, setOwner)
+	if err := s.client.Patch(ctx, next, patch, setOwner); err != nil {
+		return err //nolint:wrapcheck // the caller says what it was about
+	}
+	s.noteWritten(next)
+	return nil
 }
 
 // remove deletes an Application, and without its finalizer where its workloads

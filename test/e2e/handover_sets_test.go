@@ -27,7 +27,6 @@ func listSet(set, name, policy string, elements ...string) string {
 kind: ApplicationSet
 metadata:
   name: %s
-  annotations: {rutter.dev/allow-empty: "true"}
 spec:
   goTemplate: true
   generators:
@@ -308,4 +307,42 @@ func TestGoneWithItsSet(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestHandOverWhileDown renames the Applications of a set while their member
+// does not answer: both stay, the set says why, and it goes on when it does.
+func TestHandOverWhileDown(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	member := unique("away")
+	proxy := w.member(t, member, nil)
+	f := w.fleet(t, "down", 2)
+	v := vars{"REPO": w.repo(t, "down", tree{"app/web.yaml": workload["app/web.yaml"]}).url}
+	text := func(prefix string) string {
+		return strings.Replace(listSet(member, member+"-"+prefix+"-{{.ns}}", automated, f.namespaces...), "name: alpha", "name: "+member, 1)
+	}
+	named := func(prefix string) func(string) string {
+		return func(ns string) string { return member + "-" + prefix + "-" + ns }
+	}
+	w.create(t, text("old"), v)
+	f.look(t, w, named("old"))
+	proxy.Cut()
+	for _, ns := range f.namespaces {
+		w.awaitCondition(t, named("old")(ns), "ComparisonError", "does not answer")
+	}
+	w.replace(t, text("new"), v)
+	await(t, w.hub.client, &v1alpha1.ApplicationSetList{}, controlNamespace, member, func(set *v1alpha1.ApplicationSet) error {
+		for _, c := range set.Status.Conditions {
+			if c.Status == "True" && strings.Contains(c.Message, "does not answer") {
+				return nil
+			}
+		}
+		return errors.New("it is not said why the Applications stay")
+	})
+	for _, ns := range f.namespaces {
+		get(t, w.hub, controlNamespace, named("old")(ns), &v1alpha1.Application{})
+		get(t, w.hub, controlNamespace, named("new")(ns), &v1alpha1.Application{})
+	}
+	proxy.Restore()
+	f.moved(t, w, named("old"), named("new"))
 }

@@ -104,7 +104,7 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).Named("applicationset").
 		For(&v1alpha1.ApplicationSet{}, builder.WithPredicates(changed, predicate.NewPredicateFuncs(s.noteDirty))).
 		Watches(&v1alpha1.Application{}, handler.EnqueueRequestsFromMapFunc(s.setOf), builder.WithPredicates(predicate.Funcs{
-			UpdateFunc: s.childChanged, CreateFunc: func(event.CreateEvent) bool { return false },
+			UpdateFunc: s.childChanged, CreateFunc: s.childCreated,
 			DeleteFunc: s.childDeleted,
 		})).
 		WatchesRawSource(source.Channel(s.wakes, handler.TypedEnqueueRequestsFromMapFunc(

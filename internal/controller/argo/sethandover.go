@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -244,6 +245,19 @@ func (s *applicationSets) wakeGenerator(o client.Object) {
 	if set := s.moves.generator(client.ObjectKeyFromObject(o), owner); set != "" {
 		s.wake(types.NamespacedName{Namespace: o.GetNamespace(), Name: set})
 	}
+}
+
+// childCreated looks again at the sets of the namespace that are to delete
+// something: it may be what the new Application has. Many that are made at one
+// time are one look.
+func (s *applicationSets) childCreated(e event.CreateEvent) bool {
+	for _, key := range s.moves.nudge(e.Object.GetNamespace()) {
+		time.AfterFunc(moveWindow/2, func() {
+			s.moves.nudged(key)
+			s.wake(key)
+		})
+	}
+	return false
 }
 
 // ended is called after the evaluation of a set, and when a set goes: others

@@ -3,6 +3,7 @@ package argo
 import (
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type moves struct {
 	unwanted map[types.NamespacedName]map[string]time.Time
 	// awaits are the evaluations of other sets that must be over before.
 	awaits map[types.NamespacedName]map[types.NamespacedName]int
+	// nudging are the sets that are about to be woken for what was made.
+	nudging map[types.NamespacedName]bool
 	// handing are the hand-overs in progress, with the set that gives.
 	handing map[rutter.UnitID]types.NamespacedName
 }
@@ -33,7 +36,7 @@ type moves struct {
 func newMoves() *moves {
 	return &moves{generated: map[types.NamespacedName][]string{}, begun: map[types.NamespacedName]int{}, running: map[types.NamespacedName]bool{},
 		unwanted: map[types.NamespacedName]map[string]time.Time{}, awaits: map[types.NamespacedName]map[types.NamespacedName]int{},
-		handing: map[rutter.UnitID]types.NamespacedName{}}
+		nudging: map[types.NamespacedName]bool{}, handing: map[rutter.UnitID]types.NamespacedName{}}
 }
 
 // begin notes that a set is being evaluated.
@@ -96,6 +99,27 @@ func (m *moves) give(key types.NamespacedName, names map[string]bool, siblings m
 		}
 	}
 	return maps.Clone(since), pending
+}
+
+// nudge returns the sets of a namespace that are to delete something, each once
+// until nudged is called.
+func (m *moves) nudge(namespace string) []types.NamespacedName {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var keys []types.NamespacedName
+	for key := range m.unwanted {
+		if key.Namespace == namespace && !m.nudging[key] && !strings.HasPrefix(key.Name, notASet) {
+			m.nudging[key] = true
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *moves) nudged(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.nudging, key)
 }
 
 // await has somebody wait for the sets whose answers may be older; m.mu is held.

@@ -27,6 +27,10 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		}
 		return
 	}
+	if _, refs, terminating := u.topWave(); len(refs) == 0 && !terminating {
+		e.endCascade(u, nil) // there is nothing that another unit might want
+		return
+	}
 	switch rival, tried := e.awaitRival(u); {
 	case rival == nil:
 	case !tried:

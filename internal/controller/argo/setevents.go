@@ -2,6 +2,7 @@ package argo
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
@@ -45,9 +46,10 @@ func (s *applicationSets) tell(set *v1alpha1.ApplicationSet, before memory, o *o
 	}
 }
 
+// note records one event.
 func (e eventSink) note(set *v1alpha1.ApplicationSet, kind, reason, text string) {
 	if len(text) > eventBytes {
-		text = text[:eventBytes-3] + "..."
+		text = strings.ToValidUTF8(text[:eventBytes-3], "") + "..."
 	}
 	e.recorder.Eventf(set, nil, kind, reason, "Reconcile", "%s", text)
 }

@@ -13,9 +13,10 @@ import (
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// detachFinalizer is on sets of which some Applications outlive them: the
-// garbage collector would delete those with the set. It is there only while it
-// is needed, so that sets can be deleted when no controller runs.
+// detachFinalizer is on sets of which some Applications outlive them, so that
+// those are marked, and the others go in order, before the garbage collector
+// comes; their second owner (setkeeper.go) keeps them from it in any case. It is
+// there only while it is needed, so that sets can be deleted when no controller runs.
 const detachFinalizer = "rutter.dev/detach"
 
 // AnnotationDetached says of which set an Application was, that outlived it.

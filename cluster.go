@@ -30,7 +30,15 @@ type Mapping struct {
 type ApplyOptions struct {
 	// DryRun asks the server what would happen, without doing it.
 	DryRun bool
+	// Takeover is asked for the patch that makes an object ours that another tool
+	// has applied; nil where there was none.
+	Takeover Takeover
 }
+
+// Takeover returns the JSON patch that makes a live object ours in one write,
+// given the server's answer to a dry run of its apply. False where anything but
+// marks and owners is to change.
+type Takeover func(live, told *unstructured.Unstructured) (patch []byte, ok bool)
 
 // DeleteOptions adjusts one deletion.
 type DeleteOptions struct {

@@ -88,3 +88,22 @@ type Manifests struct {
 	// Digest addresses the content of Objects in the render store.
 	Digest string
 }
+
+// FormerManager reports whether an entry of managedFields belongs to what
+// applied an object before Rutter did: kubectl's client-side apply, Argo CD in
+// any of its ways, or Flux. While such a manager owns a field, removing it from
+// Git would not remove it from the object.
+func FormerManager(manager, operation, subresource string) bool {
+	if subresource != "" {
+		return false
+	}
+	switch manager {
+	case "kubectl-client-side-apply":
+		return operation == "Update"
+	case "argocd-controller", "argocd-application-controller":
+		return true
+	case "kustomize-controller":
+		return operation == "Apply"
+	}
+	return false
+}

@@ -44,6 +44,9 @@ type Task struct {
 	// Object returns the object to send for a step's index, complete with
 	// namespace, marker label and tracking annotation.
 	Object func(index int) (*unstructured.Unstructured, error)
+	// Takeover returns what makes an object ours that another tool has applied; nil
+	// where there was none.
+	Takeover func(index int) rutter.Takeover
 	// HookPolicies returns the delete policies of a hook.
 	HookPolicies func(index int) []string
 	Live         Live

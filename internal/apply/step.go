@@ -28,7 +28,11 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 			return failed(res, err)
 		}
 	}
-	live, err := r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{DryRun: r.DryRun})
+	opts := rutter.ApplyOptions{DryRun: r.DryRun}
+	if r.Takeover != nil && !s.Hook {
+		opts.Takeover = r.Takeover(s.Index)
+	}
+	live, err := r.Cluster.Apply(ctx, obj, opts)
 	if err != nil && r.Force && !r.DryRun && immutable(err) {
 		live, err = r.recreate(ctx, s, gvk, obj)
 	}

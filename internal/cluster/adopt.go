@@ -19,23 +19,6 @@ import (
 // moment are taken over.
 const adoptTries = 3
 
-// former reports whether an entry belongs to what applied the object before
-// Rutter did: kubectl's client-side apply, and Argo CD in any of its ways.
-// While such a manager owns a field, removing it from Git would not remove it
-// from the object.
-func former(manager, operation, subresource string) bool {
-	if subresource != "" {
-		return false
-	}
-	switch manager {
-	case "kubectl-client-side-apply":
-		return operation == string(metav1.ManagedFieldsOperationUpdate)
-	case "argocd-controller", "argocd-application-controller":
-		return true
-	}
-	return false
-}
-
 // hasFormer looks only at who the managers are: it runs after every apply.
 func hasFormer(live *unstructured.Unstructured) bool {
 	meta, _ := live.Object["metadata"].(map[string]any)
@@ -45,7 +28,7 @@ func hasFormer(live *unstructured.Unstructured) bool {
 		manager, _ := e["manager"].(string)
 		operation, _ := e["operation"].(string)
 		subresource, _ := e["subresource"].(string)
-		if former(manager, operation, subresource) {
+		if rutter.FormerManager(manager, operation, subresource) {
 			return true
 		}
 	}
@@ -84,6 +67,35 @@ func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstr
 	return again, nil
 }
 
+// takeOver makes an object ours with a single write, where nothing but its marks
+// and its owners is to change; takeover knows. Whatever stands in the way is no
+// error: then it is applied as usual.
+func (m *member) takeOver(ctx context.Context, obj *unstructured.Unstructured, body []byte, takeover rutter.Takeover) (*unstructured.Unstructured, bool) {
+	gvk := gvkOf(obj)
+	live, err := m.Get(ctx, gvk, obj.GetNamespace(), obj.GetName())
+	if err != nil || !hasFormer(live) {
+		return nil, false
+	}
+	told, path, err := m.patchApply(ctx, gvk, obj, body, rutter.ApplyOptions{DryRun: true})
+	if err != nil {
+		return nil, false
+	}
+	patch, ok := takeover(live, told)
+	if !ok {
+		return nil, false
+	}
+	m.requests.patch.Add(1)
+	answer, err := m.do(ctx, request{method: http.MethodPatch, path: path, body: patch, contentType: string(types.JSONPatchType),
+		query: map[string][]string{"fieldManager": {rutter.FieldManager}}})
+	if err != nil {
+		return nil, false
+	}
+	if live, err = decode(answer); err != nil {
+		return nil, false
+	}
+	return live, true
+}
+
 // adoption is a JSON patch that gives the fields of former managers to Rutter,
 // if the object is still the one that was seen.
 func adoption(live *unstructured.Unstructured) ([]byte, error) {
@@ -91,7 +103,7 @@ func adoption(live *unstructured.Unstructured) ([]byte, error) {
 	own, taken := -1, &fieldpath.Set{}
 	for _, e := range live.GetManagedFields() {
 		switch {
-		case former(e.Manager, string(e.Operation), e.Subresource):
+		case rutter.FormerManager(e.Manager, string(e.Operation), e.Subresource):
 			fields, err := fieldsOf(e)
 			if err != nil {
 				return nil, err

@@ -34,6 +34,12 @@ func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts
 	if obj.GetName() == "" {
 		return m.create(ctx, gvk, obj, body, opts)
 	}
+	if opts.Takeover != nil && !opts.DryRun {
+		if live, ok := m.takeOver(ctx, obj, body, opts.Takeover); ok {
+			m.discovery.applied(gvk, live) //nolint:contextcheck // it goes on after the apply
+			return live, nil
+		}
+	}
 	live, path, err := m.patchApply(ctx, gvk, obj, body, opts)
 	if unserved(err) {
 		m.discovery.forget(gvk)

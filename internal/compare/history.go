@@ -124,7 +124,7 @@ func (w *localWalk) lostElems(last, d, l []any, keys []string, skip skips) {
 		if declared < 0 {
 			w.add(nil, false, l[at], true)
 		} else {
-			w.lost(elem, d[declared], l[at], next)
+			w.lost(v, d[declared], l[at], next)
 		}
 		w.pop()
 	}

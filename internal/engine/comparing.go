@@ -3,6 +3,8 @@ package engine
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
 )
@@ -60,4 +62,24 @@ func (e *Engine) excludes(gvk rutter.GVK, server string) bool {
 // options are how the objects of a desired state are compared.
 func (e *Engine) options(d *desired) compare.Options {
 	return compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types}
+}
+
+// takeover is how an object that another tool applied becomes ours, nil where
+// none did. Of an object that has not been looked at that is not known: it costs
+// one look, once, and spares what is adopted two writes.
+func (e *Engine) takeover(u *state, unit rutter.Unit, d *desired, i int) rutter.Takeover {
+	u.mu.Lock()
+	x := u.live[d.objects[i].Ref]
+	former := x == nil || x.Exists && x.former
+	u.mu.Unlock()
+	if !former {
+		return nil
+	}
+	return func(live, told *unstructured.Unstructured) ([]byte, bool) {
+		want, err := e.object(unit, d, i)
+		if err != nil {
+			return nil, false
+		}
+		return compare.Takeover(want, live, told, e.options(d))
+	}
 }

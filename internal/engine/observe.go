@@ -119,7 +119,7 @@ func newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry
 			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
 			Tracking: annotations[rutter.AnnotationTracking], Health: health.Of(obj),
 		},
-		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj),
+		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
 	}
 }
 

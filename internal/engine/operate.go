@@ -83,6 +83,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
 		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
 		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
+		Takeover:     func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
 		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
 		Progress: func(m string) {
 			u.mu.Lock()

@@ -80,6 +80,8 @@ type entry struct {
 	foreign bool
 	// ceded is true where a controller is known to write a field whatever Git says.
 	ceded bool
+	// former is true where another tool has applied the object before us.
+	former bool
 }
 
 // operation is a sync in progress.

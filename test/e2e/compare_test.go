@@ -177,3 +177,51 @@ func TestB26ComparisonFails(t *testing.T) {
 		t.Errorf("the object is not named: %s", conditions)
 	}
 }
+
+// TestAdoption: what kubectl applied becomes the Application's without a change,
+// and what Git drops later goes.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	app := unique("adopt")
+	ns := w.alpha.namespace(t, "adopt")
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {value: \"1\", later: x}\n"
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "c", Namespace: ns, Annotations: map[string]string{
+			"kubectl.kubernetes.io/last-applied-configuration": `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"value":"1","later":"x"}}`,
+		}},
+		Data: map[string]string{"value": "1", "later": "x"},
+	}
+	if err := w.alpha.client.Create(t.Context(), cm, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		t.Fatal(err)
+	}
+	events, err := w.alpha.client.Watch(t.Context(), &corev1.ConfigMapList{}, &client.ListOptions{Namespace: ns, Raw: &metav1.ListOptions{
+		ResourceVersion: cm.ResourceVersion, FieldSelector: "metadata.name=c"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	r := w.repo(t, "adopt", tree{"app/c.yaml": text})
+	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
+	live := get(t, w.alpha, ns, "c", &corev1.ConfigMap{})
+	if _, there := live.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; there {
+		t.Error("it still says what kubectl applied last")
+	}
+	writes := 0
+	for seen := ""; seen != live.ResourceVersion; writes++ {
+		ev := <-events.ResultChan()
+		c, ok := ev.Object.(*corev1.ConfigMap)
+		if !ok {
+			t.Fatalf("the watch ended: %v", ev.Object)
+		}
+		seen = c.ResourceVersion
+	}
+	if writes != 1 {
+		t.Errorf("it was written %d times", writes)
+	}
+	w.awaitSynced(t, app, r.push(t, tree{"app/c.yaml": strings.Replace(text, ", later: x", "", 1)}))
+	if _, there := get(t, w.alpha, ns, "c", &corev1.ConfigMap{}).Data["later"]; there {
+		t.Error("what Git has dropped is still there")
+	}
+}

@@ -128,7 +128,11 @@ func (a *applications) delete(ctx context.Context, app *v1alpha1.Application, un
 	case err != nil:
 		return reconcile.Result{}, err
 	case keep:
-		return reconcile.Result{}, a.release(ctx, app, "application deleted, its resources are another set's")
+		err := a.release(ctx, app, "application deleted, its resources are another set's")
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil // the cache was behind
+		}
+		return reconcile.Result{}, err
 	case wait > 0:
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}

@@ -288,11 +288,14 @@ func (s *applicationSets) leaves(key types.NamespacedName) {
 // deleted and made by the same sync, in any order.
 func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (keep bool, wait time.Duration, err error) {
 	left := moveWindow - s.opts.Now().Sub(app.DeletionTimestamp.Time)
+	name := client.ObjectKeyFromObject(app)
+	if s.moves.adoptedBefore(app.UID, app.DeletionTimestamp.Time) && s.moves.generator(name, "") != "" {
+		return true, 0, nil
+	}
 	owner, gone, err := s.ownerGone(ctx, app)
 	if err != nil || !gone {
 		return false, left, err
 	}
-	name := client.ObjectKeyFromObject(app)
 	if s.moves.generator(name, owner) != "" {
 		return true, 0, nil
 	}

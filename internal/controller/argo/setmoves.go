@@ -29,6 +29,9 @@ type moves struct {
 	awaits map[types.NamespacedName]map[types.NamespacedName]int
 	// nudging are the sets that are about to be woken for what was made.
 	nudging map[types.NamespacedName]bool
+	// adopted is when Applications got another owner, for as long as the garbage
+	// collector may still be about to delete them for what it read before.
+	adopted map[types.UID]time.Time
 	// handing are the hand-overs in progress, with the set that gives.
 	handing map[rutter.UnitID]types.NamespacedName
 }
@@ -36,7 +39,7 @@ type moves struct {
 func newMoves() *moves {
 	return &moves{generated: map[types.NamespacedName][]string{}, begun: map[types.NamespacedName]int{}, running: map[types.NamespacedName]bool{},
 		unwanted: map[types.NamespacedName]map[string]time.Time{}, awaits: map[types.NamespacedName]map[types.NamespacedName]int{},
-		nudging: map[types.NamespacedName]bool{}, handing: map[rutter.UnitID]types.NamespacedName{}}
+		nudging: map[types.NamespacedName]bool{}, adopted: map[types.UID]time.Time{}, handing: map[rutter.UnitID]types.NamespacedName{}}
 }
 
 // begin notes that a set is being evaluated.
@@ -120,6 +123,27 @@ func (m *moves) nudged(key types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.nudging, key)
+}
+
+// collectorLag is how long after it has read who owns an object the garbage
+// collector may delete it.
+const collectorLag = time.Minute
+
+// adopt notes that an Application gets another owner.
+func (m *moves) adopt(app types.UID, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.adopted, func(_ types.UID, at time.Time) bool { return now.Sub(at) > collectorLag })
+	m.adopted[app] = now
+}
+
+// adoptedBefore reports whether an Application that was deleted then may have
+// been deleted for an owner that it had no more.
+func (m *moves) adoptedBefore(app types.UID, deleted time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at, known := m.adopted[app]
+	return known && deleted.Sub(at) <= collectorLag
 }
 
 // await has somebody wait for the sets whose answers may be older; m.mu is held.

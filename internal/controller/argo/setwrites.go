@@ -110,7 +110,8 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	next.Spec, next.Labels, next.Annotations = want.Spec, want.Labels, want.Annotations
 	next.Finalizers, next.OwnerReferences = want.Finalizers, want.OwnerReferences
 	patch := client.MergeFrom(&live)
-	if !sameOwner(&live, next) { // nobody adopts what is deleted with its set, which the cache may not know yet
+	if !sameOwner(&live, next) {
+		s.moves.adopt(live.UID, s.opts.Now()) // nobody adopts what is deleted with its set, which the cache may not know yet
 		patch = client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
 	}
 	if err := s.client.Patch(ctx, next, patch, setOwner); err != nil {

@@ -256,7 +256,10 @@ type SyncPolicy struct {
 	NamespaceAnnotations map[string]string
 	// Options are the remaining syncOptions, Key=value.
 	Options []string
-	Retry   Retry
+	// IncludeWebhooks counts what a webhook would change of fields that nobody
+	// declares as a difference.
+	IncludeWebhooks bool
+	Retry           Retry
 	// Propagation is foreground (default), background or orphan.
 	Propagation string
 }

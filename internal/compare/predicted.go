@@ -23,6 +23,9 @@ func Predicted(predicted, live *unstructured.Unstructured, opts Options) Result 
 		after = node{exists: true}
 	}
 	before, _ := owned(live, opts.manager())
+	if opts.Webhooks {
+		after, before = node{exists: true}, node{exists: true}
+	}
 	f.status = opts.Rules.comparesStatus(live)
 	w := &predictedWalk{findings: f, secret: isSecret(live) || isSecret(predicted)}
 	w.mapping(predicted.Object, live.Object, after, before, opts.Rules.of(predicted, live))

@@ -27,6 +27,9 @@ type Options struct {
 	// Types are what is known of the objects' types; nil leaves to the server
 	// what it takes a type to decide.
 	Types *Types
+	// Webhooks counts what an apply would change of fields that are not ours, which
+	// is a webhook's doing; only Predicted can tell.
+	Webhooks bool
 	// Final says that there is no server to ask, so that a doubt is no difference.
 	Final bool
 }

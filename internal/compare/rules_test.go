@@ -118,3 +118,80 @@ func TestScalerRules(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// What a webhook would make of a field that nobody declares counts only where it
+// is asked for.
+func TestIncludeWebhooks(t *testing.T) {
+	t.Parallel()
+	live := parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "1", injected: old}}`)
+	foreign(t, live, rutter.FieldManager, "Apply", "", `{"f:data":{"f:a":{}}}`)
+	told := live.DeepCopy()
+	set(t, told, "new", "data", "injected")
+	if r := compare.Predicted(told, live, ours); !r.Equal {
+		t.Errorf("counted: %+v", r.Diffs)
+	}
+	if got := paths(compare.Predicted(told, live, compare.Options{Webhooks: true})); fmt.Sprint(got) != "[.data.injected]" {
+		t.Errorf("not counted: %v", got)
+	}
+}
+
+func TestScope(t *testing.T) {
+	t.Parallel()
+	scope, err := compare.NewScope(rutter.CompareSettings{
+		Exclude: []rutter.ResourceFilter{{Groups: []string{"cilium.io"}, Kinds: []string{"*Identity"}}, {Groups: []string{"*"}, Kinds: []string{"Secret"}, Clusters: []string{"https://prod*"}}},
+		Include: []rutter.ResourceFilter{{Groups: []string{"", "apps"}, Clusters: []string{"https://small"}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		group, kind, server string
+		want                bool
+	}{
+		{"cilium.io", "CiliumIdentity", "https://x", true},
+		{"cilium.io", "CiliumNetworkPolicy", "https://x", false},
+		{"", "Secret", "https://prod-1", true},
+		{"", "Secret", "https://dev", false},
+		{"apps", "Deployment", "https://small", false},
+		{"batch", "Job", "https://small", true},
+		{"batch", "Job", "https://other", false},
+		{"", "Event", "https://other", true},
+		{"events.k8s.io", "Event", "https://other", true},
+		{"coordination.k8s.io", "Lease", "https://other", true},
+	} {
+		if got := scope.Excludes(rutter.GVK{Group: tt.group, Version: "v1", Kind: tt.kind}, tt.server); got != tt.want {
+			t.Errorf("%s/%s at %s: excluded %v", tt.group, tt.kind, tt.server, got)
+		}
+	}
+	var none *compare.Scope
+	if none.Excludes(rutter.GVK{Group: "apps", Version: "v1", Kind: "Deployment"}, "x") || !none.Excludes(rutter.GVK{Version: "v1", Kind: "Event"}, "x") {
+		t.Error("no settings")
+	}
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	object := func(kind, namespace, name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		return u
+	}
+	show := func(u *unstructured.Unstructured) string {
+		if u == nil {
+			return "-"
+		}
+		return u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()
+	}
+	var got []string
+	for _, p := range compare.Match(
+		[]*unstructured.Unstructured{object("A", "", "x"), object("A", "n", "y"), object("A", "", "z"), object("B", "n", "x")},
+		[]*unstructured.Unstructured{object("A", "m", "y"), object("A", "n", "z"), object("A", "m", "z"), object("A", "n", "y"), object("A", "k", "x")},
+	) {
+		got = append(got, show(p.Desired)+" "+show(p.Live))
+	}
+	want := []string{"A//x A/k/x", "A/n/y A/n/y", "A//z -", "B/n/x -", "- A/m/y", "- A/n/z", "- A/m/z"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("a declared object without a namespace stands for the only one of its name: %s", d)
+	}
+}

@@ -61,7 +61,7 @@ func (e *Engine) excludes(gvk rutter.GVK, server string) bool {
 
 // options are how the objects of a desired state are compared.
 func (e *Engine) options(d *desired) compare.Options {
-	return compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types}
+	return compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types, Webhooks: d.webhooks}
 }
 
 // takeover is how an object that another tool applied becomes ours, nil where

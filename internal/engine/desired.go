@@ -36,6 +36,8 @@ type desired struct {
 	// rules are these, ready for use, with what settings say about all comparisons.
 	rules    *compare.Rules
 	settings rutter.CompareSettings
+	// webhooks says that only the server can tell whether an object is in sync.
+	webhooks bool
 }
 
 // desiredObject is one declared object.
@@ -58,7 +60,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	if err != nil {
 		return nil, err
 	}
-	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore)}
+	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore), webhooks: unit.Policy.IncludeWebhooks}
 	var all []rutter.Manifests
 	for i, src := range unit.Sources {
 		d.revisions = append(d.revisions, snaps[i].Revision())

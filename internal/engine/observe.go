@@ -206,7 +206,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		return
 	}
 	res := compare.Local(want, obj, e.options(u.desired))
-	if res.Equal {
+	if res.Equal && !u.desired.webhooks {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return
 	}

@@ -14,7 +14,7 @@ import (
 const autoRetryLimit = 5
 
 func (t *translation) policy() rutter.SyncPolicy {
-	p := rutter.SyncPolicy{Retry: rutter.Retry{Limit: autoRetryLimit}}
+	p := rutter.SyncPolicy{Retry: rutter.Retry{Limit: autoRetryLimit}, IncludeWebhooks: compareOption(t.app, "IncludeMutationWebhook=true")}
 	s := t.app.Spec.SyncPolicy
 	if s == nil {
 		return p
@@ -33,6 +33,18 @@ func (t *translation) policy() rutter.SyncPolicy {
 		p.NamespaceLabels, p.NamespaceAnnotations = m.Labels, m.Annotations
 	}
 	return p
+}
+
+// compareOption reports whether an Application has a compare option (reference
+// 3.5). Of the others, ServerSideDiff asks for what is done anyway: the server is
+// asked whenever it takes the server to know.
+func compareOption(app *v1alpha1.Application, option string) bool {
+	for o := range strings.SplitSeq(app.Annotations["argocd.argoproj.io/compare-options"], ",") {
+		if strings.TrimSpace(o) == option {
+			return true
+		}
+	}
+	return false
 }
 
 // optionUse is what becomes of a sync option.

@@ -151,8 +151,9 @@ func (s *scene) change(t *testing.T, text string) {
 	t.Helper()
 	next := object(t, text)
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		live := next.NewEmptyInstance().(*unstructured.Unstructured)
-		if err := s.w.hub.client.Get(t.Context(), client.ObjectKey{Namespace: controlNamespace, Name: s.set}, live); err != nil {
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(next.GroupVersionKind())
+		if err := s.w.hub.client.Get(t.Context(), client.ObjectKey{Namespace: controlNamespace, Name: next.GetName()}, live); err != nil {
 			return err //nolint:wrapcheck // the test says what it was for
 		}
 		live.Object["spec"] = next.Object["spec"]
@@ -165,7 +166,7 @@ func (s *scene) change(t *testing.T, text string) {
 		return s.w.hub.client.Update(t.Context(), live, client.FieldValidation("Strict"))
 	})
 	if err != nil {
-		t.Fatalf("change set %s: %v", s.set, err)
+		t.Fatalf("change set %s: %v", next.GetName(), err)
 	}
 }
 

@@ -29,18 +29,20 @@ type fleetOfKills struct {
 
 	p   *plane
 	rnd *rand.Rand
-	// wanted are the names of the Applications of the elements that the set has,
-	// and left those that it had once.
+	// wanted are the names of the Applications of the elements that the set has or
+	// another one to which they moved, and left those that were given up.
 	wanted map[string]string
+	moved  map[string]bool
 	left   map[string]bool
 	spare  []string
-	// objects are the UIDs that the elements' objects had first.
+	// first are the UIDs that the elements' objects had first.
 	first map[string]types.UID
 }
 
 // TestGeneratorsKilled kills the controller at random moments, most of them in
 // the middle of what it writes, while a set grows, shrinks with and without an
-// approval, and renames. No Application of the end may be deleted in between.
+// approval, renames, and gives elements to another set. No Application of the
+// end may be deleted in between.
 // RUTTER_E2E_SEED repeats a run.
 func TestGeneratorsKilled(t *testing.T) {
 	t.Parallel()
@@ -53,12 +55,13 @@ func TestGeneratorsKilled(t *testing.T) {
 	}
 	t.Logf("RUTTER_E2E_SEED=%d", seed)
 	p := borrow(t)
-	all := numbered(90)
+	all := numbered(60)
 	f := &fleetOfKills{scene: p.scene(t, "killed", all...), p: p, rnd: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // moments, not secrets
-		wanted: map[string]string{}, left: map[string]bool{}, spare: all, first: map[string]types.UID{}}
+		wanted: map[string]string{}, moved: map[string]bool{}, left: map[string]bool{}, spare: all, first: map[string]types.UID{}}
 	p.start(t)
 	f.grow(12)
-	f.create(t, f.text())
+	f.create(t, f.text(false))
+	f.create(t, f.text(true))
 	f.settle(t)
 	for round := range kills {
 		f.round(t, round)
@@ -67,14 +70,31 @@ func TestGeneratorsKilled(t *testing.T) {
 	f.check(t)
 }
 
-// text is the set as it is wanted now.
-func (f *fleetOfKills) text() string {
+// text is the set as it is wanted now, or the other one, to which elements moved.
+func (f *fleetOfKills) text(other bool) string {
 	var list strings.Builder
 	list.WriteString("    - list:\n        elements:")
 	for _, name := range slices.Sorted(maps.Keys(f.wanted)) {
-		fmt.Fprintf(&list, "\n        - {name: %s, app: %s}", name, f.wanted[name])
+		if f.moved[name] == other {
+			fmt.Fprintf(&list, "\n        - {name: %s, app: %s}", name, f.wanted[name])
+		}
 	}
-	return strings.Replace(f.scene.text(list.String(), "", ""), f.set+"-{{.name}}", f.set+"-{{.app}}", 1)
+	generators := list.String()
+	if !strings.Contains(generators, "- {") {
+		generators += " []"
+	}
+	text := strings.Replace(f.scene.text(generators, "", ""), f.set+"-{{.name}}", f.set+"-{{.app}}", 1)
+	if other {
+		text = strings.Replace(text, `metadata: {name: "`+f.set+`"`, `metadata: {name: "`+f.set+`-other"`, 1)
+	}
+	return text
+}
+
+// own are the elements of the set itself that may leave it, in order: the first
+// ones stay.
+func (f *fleetOfKills) own() []string {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(f.wanted)), func(name string) bool { return f.moved[name] })
+	return names[4:]
 }
 
 func (f *fleetOfKills) grow(n int) {
@@ -84,9 +104,9 @@ func (f *fleetOfKills) grow(n int) {
 	f.spare = f.spare[n:]
 }
 
-// shrink takes n elements away, never the first ones.
+// shrink takes n elements away.
 func (f *fleetOfKills) shrink(n int) {
-	names := slices.Sorted(maps.Keys(f.wanted))[4:]
+	names := f.own()
 	f.rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, name := range names[:n] {
 		f.left[f.wanted[name]] = true
@@ -96,7 +116,7 @@ func (f *fleetOfKills) shrink(n int) {
 
 // rename gives n elements' Applications other names: their objects are handed over.
 func (f *fleetOfKills) rename(n int) {
-	names := slices.Sorted(maps.Keys(f.wanted))[4:]
+	names := f.own()
 	for _, i := range f.rnd.Perm(len(names))[:n] {
 		old := f.wanted[names[i]]
 		f.left[old] = true
@@ -104,37 +124,47 @@ func (f *fleetOfKills) rename(n int) {
 	}
 }
 
+// move gives n elements to the other set.
+func (f *fleetOfKills) move(n int) {
+	names := f.own()
+	for _, i := range f.rnd.Perm(len(names))[:n] {
+		f.moved[names[i]] = true
+	}
+}
+
 // round changes the set, kills the controller at some moment after that, and
 // starts it again.
 func (f *fleetOfKills) round(t *testing.T, round int) {
 	t.Helper()
-	what := []string{"grow", "shrink", "rename", "shrink over budget"}[round%4]
-	writes := 2
-	approve := false
-	switch what {
-	case "grow":
-		f.grow(7)
-		writes = 10
-	case "shrink":
+	write := func() { f.change(t, f.text(false)) }
+	var what string
+	var writes int
+	switch round % 5 {
+	case 0:
+		what, writes = "grow", 10
+		f.grow(9)
+	case 1:
+		what, writes = "shrink", 3
 		f.shrink(2)
-		writes = 6
-	case "rename":
+	case 2:
+		what, writes = "rename", 8
 		f.rename(2)
-		writes = 8
-	case "shrink over budget":
+	case 3:
+		what, writes = "move", 8
+		f.move(2)
+		write = func() {
+			f.change(t, f.text(true))
+			f.change(t, f.text(false))
+		}
+	case 4:
+		what, writes = "shrink over budget", 8
 		f.shrink(6)
-		writes, approve = 16, true
-	}
-	if approve {
-		f.change(t, f.text())
+		f.change(t, f.text(false))
 		f.awaitSomeHeld(t)
+		write = func() { f.approve(t, f.digest(t)) }
 	}
 	moment := f.arm(1 + f.rnd.IntN(writes))
-	if approve {
-		f.approve(t, f.digest(t))
-	} else {
-		f.change(t, f.text())
-	}
+	write()
 	how := "in the middle of a write"
 	select {
 	case <-moment:

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -51,7 +50,7 @@ func borrow(t *testing.T) *plane {
 		second.hub = hub
 	}
 	p := &plane{world: &world{hub: second.hub, alpha: w.alpha, git: w.git, gitDir: w.gitDir}, api: breakAPI(t, second.hub.rest), data: t.TempDir()}
-	t.Cleanup(p.sweep)
+	t.Cleanup(func() { p.sweep(t) })
 	return p
 }
 
@@ -86,12 +85,13 @@ func (p *plane) push(t *testing.T, r *repo, files tree) string {
 }
 
 // sweep leaves nothing that the next test's controller would work for.
-func (p *plane) sweep() {
+func (p *plane) sweep(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for _, list := range []client.ObjectList{&v1alpha1.ApplicationSetList{}, &v1alpha1.ApplicationList{}} {
 		if err := p.hub.client.List(ctx, list, client.InNamespace(controlNamespace)); err != nil {
-			fmt.Println("sweep the second hub:", err)
+			t.Logf("sweep the second hub: %v", err)
 			return
 		}
 		p.remove(ctx, list)

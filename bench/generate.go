@@ -49,6 +49,8 @@ type generateRow struct {
 	// Writes are the Applications that were written.
 	Writes int     `json:"writes"`
 	Peak   float64 `json:"peak_rss_mb"`
+	// CPU is the processor time of whoever evaluates, until it rests.
+	CPU float64 `json:"cpu_s"`
 	// Status and Memory are the bytes of the set's status and of its stored answers.
 	Status int `json:"status_bytes,omitempty"`
 	Memory int `json:"memory_bytes,omitempty"`
@@ -175,11 +177,19 @@ func (b *generateBench) pure(ctx context.Context) error {
 // evaluate generates and compares with what is there.
 func (b *generateBench) evaluate(phase string, facts *generateFacts, live []*v1alpha1.Application, simple time.Duration) (generateRow, []generate.Change, error) {
 	resetPeak()
+	before, _, _, err := usage(os.Getpid())
+	if err != nil {
+		return generateRow{}, nil, err
+	}
 	began := time.Now()
 	res := generate.Generate(b.set, facts)
 	d := generate.Decide(b.set, res, live, generate.Policy{Clusters: facts.clusters, Projects: []string{"default"}, HandOver: true})
 	took := time.Since(began)
-	r := generateRow{Phase: phase, MS: took.Milliseconds(), Ratio: ratio(took, simple), Apps: len(res.Applications), Peak: peakMB()}
+	after, _, _, err := usage(os.Getpid())
+	if err != nil {
+		return generateRow{}, nil, err
+	}
+	r := generateRow{Phase: phase, MS: took.Milliseconds(), Ratio: ratio(took, simple), Apps: len(res.Applications), Peak: peakMB(), CPU: round(after - before)}
 	if res.Completeness != generate.Complete || len(d.Changes) != b.apps {
 		return r, nil, fmt.Errorf("%s: %d changes, %s: %v", phase, len(d.Changes), res.Completeness, res.Errors)
 	}
@@ -248,8 +258,8 @@ func (b *generateBench) print(r generateRow) error {
 	if b.json {
 		err = json.NewEncoder(b.out).Encode(r)
 	} else {
-		_, err = fmt.Fprintf(b.out, "%-20s %8.2fs  ratio %5.2f  applications %d  written %d  peak %.0f MB  status %d bytes  memory %d bytes\n", r.Phase, float64(r.MS)/1000, r.Ratio,
-			r.Apps, r.Writes, r.Peak, r.Status, r.Memory)
+		_, err = fmt.Fprintf(b.out, "%-20s %8.2fs  ratio %5.2f  applications %d  written %d  cpu %.1fs  peak %.0f MB  status %d bytes  memory %d bytes\n", r.Phase, float64(r.MS)/1000, r.Ratio,
+			r.Apps, r.Writes, r.CPU, r.Peak, r.Status, r.Memory)
 	}
 	if err != nil {
 		return fmt.Errorf("print: %w", err)

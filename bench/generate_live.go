@@ -34,6 +34,8 @@ type liveSet struct {
 	server *local.Cluster
 	child  *child
 	client client.Client
+	// cpu is what the controller had used when the last phase was shown.
+	cpu float64
 	// bare is the time of a loop that makes the same Applications.
 	bare time.Duration
 }
@@ -324,9 +326,11 @@ func (s *liveSet) show(ctx context.Context, r generateRow) error {
 	if r.Apps, err = s.count(ctx); err != nil {
 		return err
 	}
-	if _, _, r.Peak, err = usage(s.child.pid); err != nil {
+	cpu, _, peak, err := usage(s.child.pid)
+	if err != nil {
 		return err
 	}
+	r.CPU, r.Peak, s.cpu = round(cpu-s.cpu), peak, cpu
 	r.Status = len(status)
 	if err := s.print(r); err != nil {
 		return err

@@ -35,6 +35,15 @@ type ApplyOptions struct {
 	Takeover Takeover
 }
 
+// Describer is a Cluster that describes the types of its kinds.
+type Describer interface {
+	// Descriptions are the URLs of the OpenAPI v3 documents of the group versions
+	// that are served, by "apis/group/version". A URL names the content too.
+	Descriptions(ctx context.Context) (map[string]string, error)
+	// Description is the document at a URL.
+	Description(ctx context.Context, url string) ([]byte, error)
+}
+
 // Takeover returns the JSON patch that makes a live object ours in one write,
 // given the server's answer to a dry run of its apply. False where anything but
 // marks and owners is to change.

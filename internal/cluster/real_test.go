@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"strings"
@@ -209,5 +211,31 @@ func TestWordsOfTheServer(t *testing.T) {
 	rc.CertData, rc.KeyData, rc.CertFile, rc.KeyFile, rc.BearerToken = nil, nil, "", "", "wrong"
 	if _, err := connect(t, rc, newSink()).Apply(t.Context(), cm(ns, "a", nil, true), rutter.ApplyOptions{}); rutter.CodeOf(err) != rutter.CodeForbidden || !strings.Contains(err.Error(), "credentials") {
 		t.Errorf("%s %v", rutter.CodeOf(err), err)
+	}
+}
+
+// TestDescriptions: a cluster says of what type its kinds are, custom ones too.
+func TestDescriptions(t *testing.T) {
+	env := testenv.Hub(t)
+	ns, m := env.Namespace(t), connect(t, env.RESTConfig(), newSink())
+	group := groupFor(ns)
+	define(t, m, crd(group, nil))
+	testenv.Eventually(t, 30*time.Second, func() error {
+		index, err := m.Descriptions(t.Context())
+		if err != nil {
+			return err
+		}
+		url, ok := index["apis/"+group+"/v1"]
+		if !ok {
+			return errors.New("the group is not described yet")
+		}
+		document, err := m.Description(t.Context(), url)
+		if err == nil && !strings.Contains(string(document), `"kind":"Widget"`) {
+			err = fmt.Errorf("no Widget in %s", url)
+		}
+		return err
+	})
+	if _, err := m.Description(t.Context(), "https://elsewhere.example/x"); rutter.CodeOf(err) != rutter.CodeInvalid {
+		t.Errorf("a document elsewhere: %v", err)
 	}
 }

@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	rutter "github.com/rutterhq/rutter"
@@ -81,7 +83,7 @@ func newLocalWalk(desired, live *unstructured.Unstructured, opts Options) *local
 		live:     live,
 		ours:     n,
 		skip:     opts.Rules.of(desired, live),
-		root:     opts.Types.of(live),
+		root:     cmp.Or(opts.Types.of(live), opts.Type),
 		known:    opts.Rules.knownFields(rutter.RefOf(live)),
 	}
 	if opts.Types != nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	rutter "github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/schema"
 )
 
 const (
@@ -27,6 +28,8 @@ type Options struct {
 	// Types are what is known of the objects' types; nil leaves to the server
 	// what it takes a type to decide.
 	Types *Types
+	// Type is the type of the object, where it is of a kind that Types don't know.
+	Type *schema.Type
 	// Webhooks counts what an apply would change of fields that are not ours, which
 	// is a webhook's doing; only Predicted can tell.
 	Webhooks bool

@@ -68,6 +68,9 @@ func (t *Types) With(schemas *schema.Schemas) *Types {
 	return &Types{schemas: t.schemas.With(schemas), goTypes: t.goTypes}
 }
 
+// Know reports whether the type of a kind is known.
+func (t *Types) Know(gvk rutter.GVK) bool { return t != nil && t.schemas.Of(gvk) != nil }
+
 // of is the type of an object, nil when it is not known.
 func (t *Types) of(u *unstructured.Unstructured) *schema.Type {
 	if t == nil {

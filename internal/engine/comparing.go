@@ -59,9 +59,13 @@ func (e *Engine) excludes(gvk rutter.GVK, server string) bool {
 	return e.comparing.Load().scope.Excludes(gvk, server)
 }
 
-// options are how the objects of a desired state are compared.
-func (e *Engine) options(d *desired) compare.Options {
-	return compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types, Webhooks: d.webhooks}
+// options are how the objects of a kind of a desired state are compared.
+func (e *Engine) options(d *desired, server string, gvk rutter.GVK) compare.Options {
+	opts := compare.Options{Manager: rutter.FieldManager, Rules: d.rules, Types: e.opts.Types, Webhooks: d.webhooks}
+	if gvk.Group != "" && !e.opts.Types.Know(gvk) {
+		opts.Type = e.descriptions.of(server, gvk)
+	}
+	return opts
 }
 
 // takeover is how an object that another tool applied becomes ours, nil where
@@ -70,16 +74,17 @@ func (e *Engine) options(d *desired) compare.Options {
 func (e *Engine) takeover(u *state, unit rutter.Unit, d *desired, i int) rutter.Takeover {
 	u.mu.Lock()
 	x := u.live[d.objects[i].Ref]
-	former := x == nil || x.Exists && x.former
+	former, server := x == nil || x.Exists && x.former, u.server
 	u.mu.Unlock()
 	if !former {
 		return nil
 	}
+	opts := e.options(d, server, d.objects[i].gvk)
 	return func(live, told *unstructured.Unstructured) ([]byte, bool) {
 		want, err := e.object(unit, d, i)
 		if err != nil {
 			return nil, false
 		}
-		return compare.Takeover(want, live, told, e.options(d))
+		return compare.Takeover(want, live, told, opts)
 	}
 }

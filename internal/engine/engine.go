@@ -65,7 +65,8 @@ type Engine struct {
 	tainted     map[kindKey]error
 	namespaces  map[string]bool // server/namespace known to exist as wanted
 
-	comparing atomic.Pointer[comparing] // what is set for all comparisons
+	comparing    atomic.Pointer[comparing] // what is set for all comparisons
+	descriptions *descriptions
 
 	warm  chan struct{} // closed when the first round of renders is over
 	stats Stats
@@ -108,6 +109,7 @@ func New(opts Options) *Engine {
 		warm: make(chan struct{}),
 	}
 	e.comparing.Store(&comparing{})
+	e.descriptions = newDescriptions()
 	e.repos = newRepos(opts)
 	return e
 }

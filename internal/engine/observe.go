@@ -205,7 +205,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		e.renderAgain(u)
 		return
 	}
-	res := compare.Local(want, obj, e.options(u.desired))
+	res := compare.Local(want, obj, e.options(u.desired, u.server, d.gvk))
 	if res.Equal && !u.desired.webhooks {
 		x.State, x.OwnedHash = rutter.Synced, owned
 		return

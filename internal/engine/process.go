@@ -42,6 +42,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 	if !e.warmed() {
 		return
 	}
+	e.learn(ctx, u, c)
 	if !e.watchAll(u, c) {
 		return // woken by Listed
 	}
@@ -318,7 +319,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	if err != nil {
 		return fmt.Errorf("dry run: %w", err)
 	}
-	res := compare.Predicted(predicted, live, e.options(d))
+	res := compare.Predicted(predicted, live, e.options(d, c.Info().Server, o.gvk))
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	x := newEntry(o.gvk, 0, live)

@@ -87,6 +87,14 @@ func (s *Schemas) Named(name string) *Type {
 	return s.named[name]
 }
 
+// Kinds are the kinds without what they are made of by name.
+func (s *Schemas) Kinds() *Schemas {
+	if s == nil {
+		return nil
+	}
+	return &Schemas{kinds: s.kinds}
+}
+
 // Len is the number of kinds.
 func (s *Schemas) Len() int {
 	if s == nil {

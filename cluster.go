@@ -79,9 +79,10 @@ type Cluster interface {
 	Get(ctx context.Context, gvk GVK, namespace, name string) (*unstructured.Unstructured, error)
 	// Delete is idempotent: an object that is gone, or has another UID, is no error.
 	Delete(ctx context.Context, gvk GVK, namespace, name string, opts DeleteOptions) error
-	// Mark writes the marks of another unit on an object, and nothing else.
-	// CodeConflict when it is not the object, or not the unit's, any more.
-	Mark(ctx context.Context, gvk GVK, namespace, name string, mark Mark) error
+	// Mark writes the marks of another unit on an object, and nothing else, and
+	// returns the object. CodeConflict when it is not that object, or not that
+	// unit's, any more.
+	Mark(ctx context.Context, gvk GVK, namespace, name string, mark Mark) (*unstructured.Unstructured, error)
 	// Watch makes sure that objects of the kind that carry LabelUnit are
 	// watched, and returns at once. What is seen goes to the LiveSink.
 	Watch(gvk GVK)

@@ -189,22 +189,52 @@ func (e *Engine) passAll(ctx context.Context, u *state, c rutter.Cluster, object
 
 // pass writes the marks of another unit on an object, which is then that unit's.
 // The object is the same one; whether its content is what that unit declares is
-// compared as ever.
+// compared as ever. Where that unit goes itself meanwhile, the object comes back.
 func (e *Engine) pass(ctx context.Context, u *state, c rutter.Cluster, x victim, to *state) error {
-	to.mu.Lock()
-	namespace := to.unit.Target.Namespace
-	to.mu.Unlock()
-	err := c.Mark(ctx, x.gvk, x.ref.Namespace, x.ref.Name, rutter.Mark{
-		UID: x.UID, From: u.hash, To: to.hash, Tracking: inventory.TrackingID(to.instance, x.ref, namespace),
-	})
-	if code := rutter.CodeOf(err); err != nil && code != rutter.CodeNotFound && code != rutter.CodeConflict {
-		return rutter.Errorf(code, "hand %s over to application %s: %w", x.ref, to.instance, err)
-	}
+	err := e.mark(ctx, c, x, u, to)
 	if err == nil {
 		e.stats.Passed.Add(1)
+		e.queue.add(to.id)
+	}
+	if errors.Is(err, errLeaving) {
+		if err = e.mark(ctx, c, x, to, u); err == nil || errors.Is(err, errLeaving) {
+			e.queue.add(u.id)
+			return nil
+		}
+	}
+	if code := rutter.CodeOf(err); err != nil && code != rutter.CodeNotFound && code != rutter.CodeConflict {
+		return rutter.Errorf(code, "hand %s over to application %s: %w", x.ref, to.instance, err)
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	e.drop(u, x.ref) // it is that unit's, gone, or another object by that name
+	return nil
+}
+
+// errLeaving says that the unit which was given an object is itself going, and
+// may have looked for what it has for the last time.
+var errLeaving = errors.New("it is being deleted itself")
+
+// mark gives an object to a unit, and lets that know before the watch does: so
+// the object goes with it if it is deleted at once.
+func (e *Engine) mark(ctx context.Context, c rutter.Cluster, x victim, from, to *state) error {
+	to.mu.Lock()
+	tracking := inventory.TrackingID(to.instance, x.ref, to.unit.Target.Namespace)
+	to.mu.Unlock()
+	obj, err := c.Mark(ctx, x.gvk, x.ref.Namespace, x.ref.Name, rutter.Mark{UID: x.UID, From: from.hash, To: to.hash, Tracking: tracking})
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it was about
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	if to.server == c.Info().Server {
+		y := newEntry(x.gvk, 0, obj)
+		e.judge(to, x.ref, nil, &y, obj)
+		to.live[x.ref] = &y
+		to.notify()
+	}
+	if to.leaving.Load() {
+		return errLeaving
+	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // diffOutputs are the forms of a comparison.
@@ -102,7 +103,7 @@ func (r *root) diff(f *diffFlags) error {
 	if err != nil {
 		return err
 	}
-	out, err := diffObjects(desired, live, settings, types)
+	out, err := r.diffObjects(desired, live, settings, types)
 	if err != nil {
 		return err
 	}
@@ -115,9 +116,10 @@ func (r *root) diff(f *diffFlags) error {
 	return nil
 }
 
-// diffObjects compares all objects of two lists.
-func diffObjects(desired, live []*unstructured.Unstructured, s diffSettings, types *compare.Types) (comparison, error) {
-	rules, err := compare.NewRules(slices.Concat(s.ignore, compare.ScalerRules(desired)), s.compare)
+// diffObjects compares all objects of two lists. Hooks are run, not kept, and
+// have no state to compare.
+func (r *root) diffObjects(desired, live []*unstructured.Unstructured, s diffSettings, types *compare.Types) (comparison, error) {
+	rules, err := compare.NewRules(slices.Concat(s.ignore, compare.ScalerRules(slices.Concat(desired, live))), s.compare)
 	if err != nil {
 		return comparison{}, err //nolint:wrapcheck // it names the rule
 	}
@@ -133,7 +135,12 @@ func diffObjects(desired, live []*unstructured.Unstructured, s diffSettings, typ
 			u = p.Live
 		}
 		gvk := u.GroupVersionKind()
-		if scope.Excludes(rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}, "") || p.Desired == nil && compare.Extraneous(p.Live) {
+		meta := plan.MetaOf(u.GetAnnotations())
+		switch {
+		case meta.IsHook || meta.Skip || p.Desired == nil && compare.Extraneous(p.Live):
+			continue
+		case s.scoped && scope.Excludes(rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}, ""):
+			fmt.Fprintf(r.err, "%s %s is excluded by the settings\n", u.GetKind(), u.GetName())
 			continue
 		}
 		out.Differences = append(out.Differences, diffsOf(u, p, opts)...)

@@ -93,13 +93,16 @@ func complete(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error
 // diffSettings are what is left out of a comparison.
 type diffSettings struct {
 	compare rutter.CompareSettings
-	ignore  []rutter.IgnoreRule
+	// scoped says that compare holds which kinds are touched at all.
+	scoped bool
+	ignore []rutter.IgnoreRule
 }
 
 // diffSettings reads what the operator and the Application say. What can't be
 // read ends the comparison: without it the answer would be another.
 func (r *root) diffSettings(f *diffFlags) (s diffSettings, err error) {
 	if f.config != "" {
+		s.scoped = true
 		if s.compare, err = r.readCompareSettings(f.config); err != nil {
 			return s, err
 		}

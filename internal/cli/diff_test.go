@@ -201,6 +201,12 @@ spec: {replicas: 3, paused: false, template: {spec: {containers: [{name: proxy},
 			config:  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  resource.exclusions: |\n    - apiGroups: ['example.*']\n      kinds: [Widget]\n",
 			desired: widget, live: "",
 		}, nil},
+		{"hooks", diffRun{
+			desired: "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, annotations: {argocd.argoproj.io/hook: PreSync}}\nspec: {}",
+		}, nil},
+		{"a lease that is asked about", diffRun{
+			desired: "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: l}\nspec: {holderIdentity: a}", live: "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: l}\nspec: {holderIdentity: b}",
+		}, []string{".spec.holderIdentity"}},
 		{"known types", diffRun{
 			config:  "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  resource.customizations.knownTypeFields.example.com_Widget: |\n    - {field: spec.pod, type: core/v1/PodSpec}\n    - {field: spec.list.every, type: meta/v1/Duration}\n",
 			desired: widget + "spec: {pod: {hostNetwork: false, containers: [{name: a, resources: {limits: {cpu: 1000m}}}]}, list: [{every: 60s}]}",

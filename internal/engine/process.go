@@ -160,7 +160,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 	}
 	for ref, x := range u.live {
 		if e.excludes(x.gvk, u.server) {
-			delete(u.live, ref)
+			e.drop(u, ref)
 			continue
 		}
 		if _, declared := d.index[ref]; !declared {

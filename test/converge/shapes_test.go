@@ -82,6 +82,9 @@ func TestConverge(t *testing.T) {
 			})
 		}
 	})
+	for name, scenario := range map[string]func(*testing.T, *suite){"B22": testB22, "B23": testB23, "B26": testB26} {
+		t.Run(name, func(t *testing.T) { scenario(t, s) })
+	}
 	t.Run("adoption", func(t *testing.T) { testAdoption(t, s, shapes) })
 	t.Logf("%d shapes of %d kinds; %d owned fields edited by hand (%d of them for real), %d edits refused by the server; %d fields of others edited; "+
 		"%d comparisons needed a dry run; false drift %d, missed drift %d, found and not named %d",

@@ -14,5 +14,13 @@
 // has changed it since we applied it; and what the entry lists although Git no
 // longer declares it, the next apply will remove.
 //
+// Local goes by the types of the fields as far as they are known (types.go for
+// the built-in kinds, a cluster's own description for others); where there is no
+// server to ask, Options.Final makes its answer the last one. Rules say what is
+// left out, on both sides (ignore.go); some fields are left out because a
+// controller is known to write them (scaler.go). Respect is what to send so that
+// what is left out keeps its live value, and Takeover what makes an object ours
+// that another tool applied before.
+//
 // The package is in the PURE ring: values in, values out.
 package compare

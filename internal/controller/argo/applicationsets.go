@@ -49,26 +49,11 @@ type applicationSets struct {
 
 	wakes chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
 
-	mu sync.Mutex
-	// dirty holds the sets whose inputs changed; others only need their status.
-	dirty map[types.NamespacedName]bool
-	// usesClusters holds the sets that read the list of members.
-	usesClusters map[types.NamespacedName]bool
-	statusAt     map[types.NamespacedName]time.Time
-	// refused holds the sets of which an Application names a project or a
-	// cluster that is not there; they are looked at again when one appears.
-	refused map[types.NamespacedName]bool
-	// failed holds the sets of which a generator could not look.
-	failed map[types.NamespacedName]bool
+	mu     sync.Mutex
+	states map[types.NamespacedName]*setState
 	// primed is false until every member and project that is declared is known:
 	// a list of members that is not whole must never be taken for one.
 	primed bool
-	// attempts counts the evaluations of a set that failed one after the other.
-	attempts map[types.NamespacedName]int
-	// asks holds the sets whose next evaluation asks the repositories.
-	asks map[types.NamespacedName]bool
-	// retryAt is when a set is due again though nothing is heard.
-	retryAt map[types.NamespacedName]time.Time
 	// written are the versions of Applications that sets wrote and no event has told of.
 	written map[types.NamespacedName]string
 
@@ -87,10 +72,7 @@ type applicationSets struct {
 
 func newApplicationSets(c *Controllers) *applicationSets {
 	return &applicationSets{Controllers: c, wakes: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
-		dirty: map[types.NamespacedName]bool{}, usesClusters: map[types.NamespacedName]bool{},
-		statusAt: map[types.NamespacedName]time.Time{}, refused: map[types.NamespacedName]bool{},
-		failed: map[types.NamespacedName]bool{}, attempts: map[types.NamespacedName]int{},
-		asks: map[types.NamespacedName]bool{}, retryAt: map[types.NamespacedName]time.Time{}, written: map[types.NamespacedName]string{},
+		states: map[types.NamespacedName]*setState{}, written: map[types.NamespacedName]string{},
 		metrics: newSetMetrics(), moves: newMoves()}
 }
 
@@ -161,14 +143,7 @@ func (s *applicationSets) forget(key types.NamespacedName) {
 	s.placements.settle(key, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.attempts, key)
-	delete(s.dirty, key)
-	delete(s.usesClusters, key)
-	delete(s.statusAt, key)
-	delete(s.refused, key)
-	delete(s.failed, key)
-	delete(s.asks, key)
-	delete(s.retryAt, key)
+	delete(s.states, key)
 }
 
 // evaluate generates, writes what changed, and records how it went.
@@ -253,28 +228,27 @@ func (s *applicationSets) policy(ctx context.Context, set *v1alpha1.ApplicationS
 // is heard.
 func (s *applicationSets) next(key types.NamespacedName, o *outcome) reconcile.Result {
 	failed := len(o.result.Errors) > 0
-	s.noteFailed(key, failed)
-	s.noteRefused(key, o.refused())
 	s.metrics.wait(key, o.decision.Held)
 	pause := earliest(o.result.Requeue, o.decision.Requeue, o.requeue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	st := s.state(key)
+	st.failed, st.refused, st.asks = failed, o.refused(), st.asks || failed
 	switch {
 	case failed || len(o.failures) > 0:
-		pause = earliest(pause, min(setRetryFirst<<min(s.attempts[key], 10), setRetry))
-		s.attempts[key]++
+		pause = earliest(pause, min(setRetryFirst<<min(st.attempts, 10), setRetry))
+		st.attempts++
 	case o.result.Completeness != generate.Complete || len(o.refusals) > 0:
 		// Nobody but the user, or something that appears, makes it better.
 		pause = earliest(pause, setRetry)
 		fallthrough
 	default:
-		delete(s.attempts, key)
+		st.attempts = 0
 	}
-	s.asks[key] = s.asks[key] || failed
 	if pause == 0 {
 		return reconcile.Result{}
 	}
-	s.retryAt[key] = s.opts.Now().Add(pause)
+	st.retryAt = s.opts.Now().Add(pause)
 	return reconcile.Result{RequeueAfter: pause}
 }
 

@@ -185,7 +185,7 @@ func (s *applicationSets) others(key types.NamespacedName, siblings []string) ma
 	others := make(map[types.NamespacedName]bool, len(siblings))
 	for _, name := range siblings {
 		if other := (types.NamespacedName{Namespace: key.Namespace, Name: name}); other != key {
-			others[other] = s.dirty[other]
+			others[other] = s.state(other).dirty
 		}
 	}
 	return others
@@ -228,7 +228,7 @@ func (s *applicationSets) handedOver(id rutter.UnitID) {
 		return
 	}
 	s.mu.Lock()
-	known := s.dirty[key]
+	known := s.state(key).dirty
 	s.mu.Unlock()
 	if !known {
 		s.wake(key)

@@ -49,11 +49,11 @@ func stamped(status, message string, old *v1alpha1.ApplicationSetHealth, now fun
 func (s *applicationSets) lastStatus(key types.NamespacedName) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.statusAt[key]
+	return s.state(key).statusAt
 }
 
 func (s *applicationSets) noteStatus(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.statusAt[key] = s.opts.Now()
+	s.state(key).statusAt = s.opts.Now()
 }

@@ -2,7 +2,6 @@ package argo
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +18,36 @@ import (
 
 // When a set is evaluated again: its own changes and those of its Applications
 // mark it, and so does whoever knows that an answer to its generators changed.
+
+// setState is what is remembered of a set between its evaluations.
+type setState struct {
+	// dirty says that its inputs changed; else only its status may need writing.
+	dirty bool
+	// usesClusters says that it reads the list of members.
+	usesClusters bool
+	// refused says that an Application of it names a project or a cluster that is
+	// not there: it is looked at again when one appears.
+	refused bool
+	// failed says that a generator could not look, and attempts counts the evaluations
+	// that failed one after the other.
+	failed   bool
+	attempts int
+	// asks says that its next evaluation asks the repositories.
+	asks bool
+	// statusAt is when its status was written, and retryAt when it is due again
+	// though nothing is heard.
+	statusAt, retryAt time.Time
+}
+
+// state is that of a set; s.mu is held.
+func (s *applicationSets) state(key types.NamespacedName) *setState {
+	st := s.states[key]
+	if st == nil {
+		st = &setState{}
+		s.states[key] = st
+	}
+	return st
+}
 
 func ownerOf(o client.Object) []string {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "ApplicationSet" {
@@ -97,18 +126,17 @@ func (s *applicationSets) childDeleted(e event.DeleteEvent) bool {
 func (s *applicationSets) mark(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dirty[key] = true
+	s.state(key).dirty = true
 }
 
 // take reports whether the set's inputs changed since the last call.
 func (s *applicationSets) take(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := s.retryAt[key]
-	was := s.primed && (s.dirty[key] || !due.IsZero() && !s.opts.Now().Before(due))
+	st := s.state(key)
+	was := s.primed && (st.dirty || !st.retryAt.IsZero() && !s.opts.Now().Before(st.retryAt))
 	if was {
-		delete(s.dirty, key)
-		delete(s.retryAt, key)
+		st.dirty, st.retryAt = false, time.Time{}
 		s.moves.begin(key)
 	}
 	return was
@@ -119,7 +147,7 @@ func (s *applicationSets) take(key types.NamespacedName) bool {
 func (s *applicationSets) untilDue(key types.NamespacedName) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	due := s.retryAt[key]
+	due := s.state(key).retryAt
 	if due.IsZero() {
 		return 0
 	}
@@ -129,8 +157,9 @@ func (s *applicationSets) untilDue(key types.NamespacedName) time.Duration {
 func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ask := s.asks[key]
-	delete(s.asks, key)
+	st := s.state(key)
+	ask := st.asks
+	st.asks = false
 	return ask
 }
 
@@ -142,30 +171,34 @@ func (s *applicationSets) wake(key types.NamespacedName) {
 
 // wakeClusterUsers evaluates every set again that reads the list of members or
 // waits for one.
-func (s *applicationSets) wakeClusterUsers() { s.wakeAll(s.usesClusters, s.refused) }
+func (s *applicationSets) wakeClusterUsers() {
+	s.wakeAll(func(st *setState) bool { return st.usesClusters || st.refused })
+}
 
 // wakeFailed evaluates every set again of which a generator could not look.
-func (s *applicationSets) wakeFailed() { s.wakeAll(s.failed) }
+func (s *applicationSets) wakeFailed() { s.wakeAll(func(st *setState) bool { return st.failed }) }
+
+// wakeRefused evaluates every set again that waits for a project or a cluster.
+func (s *applicationSets) wakeRefused() { s.wakeAll(func(st *setState) bool { return st.refused }) }
 
 // prime lets the evaluations begin.
 func (s *applicationSets) prime() {
 	s.mu.Lock()
 	s.primed = true
 	s.mu.Unlock()
-	s.wakeAll(s.dirty)
+	s.wakeAll(func(st *setState) bool { return st.dirty })
 }
 
-// wakeRefused evaluates every set again that waits for a project or a cluster.
-func (s *applicationSets) wakeRefused() { s.wakeAll(s.refused) }
-
-func (s *applicationSets) wakeAll(groups ...map[types.NamespacedName]bool) {
-	keys := map[types.NamespacedName]bool{}
+func (s *applicationSets) wakeAll(concerned func(*setState) bool) {
+	var keys []types.NamespacedName
 	s.mu.Lock()
-	for _, g := range groups {
-		maps.Copy(keys, g)
+	for key, st := range s.states {
+		if concerned(st) {
+			keys = append(keys, key)
+		}
 	}
 	s.mu.Unlock()
-	for key := range keys {
+	for _, key := range keys {
 		s.wake(key)
 	}
 }
@@ -174,7 +207,8 @@ func (s *applicationSets) wakeAll(groups ...map[types.NamespacedName]bool) {
 func (s *applicationSets) remember(key types.NamespacedName, repos []rutter.Repo) {
 	s.opts.Engine.Repos().Subscribe("appset/"+key.String(), repos, func(failed bool) {
 		s.mu.Lock()
-		s.asks[key] = s.asks[key] || failed // so that the failure shows, and not what was known before
+		st := s.state(key)
+		st.asks = st.asks || failed // so that the failure shows, and not what was known before
 		s.mu.Unlock()
 		s.wake(key)
 	})
@@ -184,30 +218,6 @@ func (s *applicationSets) remember(key types.NamespacedName, repos []rutter.Repo
 func (s *applicationSets) note(key types.NamespacedName, set *v1alpha1.ApplicationSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused[key], s.failed[key] = true, true
-	if generate.UsesClusters(set) {
-		s.usesClusters[key] = true
-	} else {
-		delete(s.usesClusters, key)
-	}
-}
-
-func (s *applicationSets) noteFailed(key types.NamespacedName, failed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if failed {
-		s.failed[key] = true
-	} else {
-		delete(s.failed, key)
-	}
-}
-
-func (s *applicationSets) noteRefused(key types.NamespacedName, refused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if refused {
-		s.refused[key] = true
-	} else {
-		delete(s.refused, key)
-	}
+	st := s.state(key)
+	st.refused, st.failed, st.usesClusters = true, true, generate.UsesClusters(set)
 }

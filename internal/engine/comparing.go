@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -68,13 +69,31 @@ func (e *Engine) options(d *desired, server string, gvk rutter.GVK) compare.Opti
 	return opts
 }
 
+// spares reports whether an object that is to be sent may be live with fields that
+// are not Git's to decide. One that has never been looked at is looked at now: it
+// may have been there before us, scaled or applied by others.
+func (e *Engine) spares(ctx context.Context, u *state, c rutter.Cluster, d *desired, i int) bool {
+	o := &d.objects[i]
+	entry := func() (known, exists, ceded bool) {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		x := u.live[o.Ref]
+		return x != nil, x != nil && x.Exists, x != nil && x.ceded
+	}
+	known, exists, ceded := entry()
+	if !known && !o.Meta.IsHook {
+		e.look(ctx, u, c, d, i)
+		known, exists, ceded = entry()
+	}
+	return (exists || !known) && (ceded || d.rules.Concern(o.Ref))
+}
+
 // takeover is how an object that another tool applied becomes ours, nil where
-// none did. Of an object that has not been looked at that is not known: it costs
-// one look, once, and spares what is adopted two writes.
+// none did.
 func (e *Engine) takeover(u *state, unit rutter.Unit, d *desired, i int) rutter.Takeover {
 	u.mu.Lock()
 	x := u.live[d.objects[i].Ref]
-	former, server := x == nil || x.Exists && x.former, u.server
+	former, server := x != nil && x.Exists && x.former, u.server
 	u.mu.Unlock()
 	if !former {
 		return nil

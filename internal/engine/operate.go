@@ -112,11 +112,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		u.mu.Unlock()
 		return nil, err
 	}
-	u.mu.Lock()
-	x := u.live[d.objects[i].Ref]
-	exists := x != nil && x.Exists && (d.rules.Concern(d.objects[i].Ref) || x.ceded)
-	u.mu.Unlock()
-	if !exists {
+	if !e.spares(ctx, u, c, d, i) {
 		return want, nil
 	}
 	live, err := c.Get(ctx, d.objects[i].gvk, want.GetNamespace(), want.GetName())

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
@@ -201,9 +202,24 @@ func TestAdoption(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer events.Stop()
-	r := w.repo(t, "adopt", tree{"app/c.yaml": text})
+	scaled := &appsv1.Deployment{}
+	if err := yaml.Unmarshal([]byte(deployment("web", 2)), scaled); err != nil {
+		t.Fatal(err)
+	}
+	scaled.Namespace = ns
+	if err := w.alpha.client.Create(t.Context(), scaled, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		t.Fatal(err)
+	}
+	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: ns}, Spec: autoscalingv1.ScaleSpec{Replicas: 7}}
+	if err := w.alpha.client.SubResource("scale").Update(t.Context(), scaled, client.WithSubResourceBody(scale), client.FieldOwner("kube-controller-manager")); err != nil {
+		t.Fatal(err)
+	}
+	r := w.repo(t, "adopt", tree{"app/c.yaml": text, "app/web.yaml": deployment("web", 2)})
 	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
 	w.awaitSynced(t, app, "")
+	if web := get(t, w.alpha, ns, "web", &appsv1.Deployment{}); *web.Spec.Replicas != 7 {
+		t.Errorf("its autoscaler wants 7 replicas, and it has %d", *web.Spec.Replicas)
+	}
 	live := get(t, w.alpha, ns, "c", &corev1.ConfigMap{})
 	if _, there := live.Annotations["kubectl.kubernetes.io/last-applied-configuration"]; there {
 		t.Error("it still says what kubectl applied last")

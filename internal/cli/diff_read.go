@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,7 +51,7 @@ func (r *root) readLive(file string) ([]*unstructured.Unstructured, error) {
 func readDocument(doc []byte) ([]*unstructured.Unstructured, error) {
 	data, err := yaml.YAMLToJSONStrict(doc)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the document
+		return nil, withoutKeys(err)
 	}
 	var v any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -79,13 +80,22 @@ func readDocument(doc []byte) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// complete makes sure that an object can be told from others.
+// withoutKeys is an error of the YAML library without the document's text, which
+// it shows where a map stands for a key, as in a template.
+func withoutKeys(err error) error {
+	if strings.Contains(err.Error(), "invalid map key") {
+		return rutter.Errorf(rutter.CodeInvalid, "a map stands where a key has to: is this a template that was not rendered?")
+	}
+	return err
+}
+
+// complete makes sure that a document is an object.
 func complete(u *unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
 	if u.GetAPIVersion() == "" || u.GetKind() == "" {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "it is no object: it must have apiVersion, kind and metadata")
 	}
-	if u.GetName() == "" && u.GetGenerateName() == "" {
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%s has no metadata.name", u.GetKind())
+	if u.GetName() == "" && u.GetGenerateName() != "" {
+		return nil, nil // the server names it anew each time: there is no such object to compare with
 	}
 	return []*unstructured.Unstructured{u}, nil
 }

@@ -149,6 +149,9 @@ metadata:
 		{"stringData", diffRun{
 			desired: "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\ndata: {c: null}", live: "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ntype: Opaque\ndata: {a: Yg==}",
 		}, nil},
+		{"a file and itself", diffRun{
+			desired: "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n---\n" + widget, live: "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n---\n" + widget,
+		}, nil},
 		{"empty rules", diffRun{
 			desired: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\nrules: []", live: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}\nrules: null",
 		}, nil},
@@ -257,6 +260,7 @@ func TestDiffErrors(t *testing.T) {
 		{diffRun{desired: "a: b"}, "desired.yaml: document 1 (line 1): it is no object"},
 		{diffRun{desired: widget + "---\n\n---\nkind: X"}, "desired.yaml: document 3"},
 		{diffRun{desired: widget, live: "apiVersion: v1\napiVersion: v1\n"}, "live.yaml: document 1 (line 1)"},
+		{diffRun{desired: "apiVersion: v1\nkind: Secret\nmetadata:\n  name: {{ .canary }}\n"}, "a map stands where a key has to"},
 		{diffRun{args: []string{"-o", "yaml"}}, `-o "yaml": use text or json`},
 		{diffRun{args: []string{"--live", "-", "--desired", "-"}}, "only one of the files"},
 		{diffRun{schema: "paths: {apis/apps/v1: {serverRelativeURL: /openapi/v3/apis/apps/v1}}"}, "schema.yaml: it is the index of a server's OpenAPI documents"},

@@ -26,7 +26,7 @@ func Local(desired, live *unstructured.Unstructured, opts Options) Result {
 		}
 		return f.result(live)
 	}
-	desired = FoldSecret(desired)
+	desired, live = FoldSecret(desired), FoldSecret(live) // a live one from a file may never have been stored
 	w := newLocalWalk(desired, live, opts)
 	w.run(desired.Object)
 	if len(w.findings.list) == 0 {

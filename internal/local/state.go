@@ -121,8 +121,13 @@ func startTime(pid int) uint64 {
 	// The name of the program, in brackets, may hold anything.
 	text := string(data)
 	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
-	const state, started = 0, 19
-	if len(fields) <= started || fields[state] == "Z" {
+	const state, threads, started = 0, 17, 19
+	if len(fields) <= started {
+		return 0
+	}
+	// A process that was killed is a zombie as soon as its first thread has ended;
+	// its locks are held until the last one has.
+	if alive, err := strconv.Atoi(fields[threads]); fields[state] == "Z" && (err != nil || alive <= 1) {
 		return 0
 	}
 	n, err := strconv.ParseUint(fields[started], 10, 64)

@@ -162,6 +162,14 @@ metadata:
 		{"a custom resource nothing is known of", diffRun{
 			desired: widget + "spec: {a: 1, list: [x]}", live: widget + "spec: {a: 1, defaulted: 2, list: [x]}\nstatus: {x: y}",
 		}, nil},
+		{"its lists as somebody's ownership tells", diffRun{
+			desired: widget + "spec: {list: [{name: a, v: 1}], set: [b, a]}",
+			live: `apiVersion: example.com/v1
+kind: Widget
+metadata: {name: w, namespace: ns, managedFields: [{manager: operator, operation: Update, fieldsV1: {"f:spec": {"f:list": {"k:{\"name\":\"x\"}": {".": {}, "f:name": {}}}, "f:set": {"v:\"x\"": {}}}}}]}
+spec: {list: [{name: x}, {name: a, v: 1}], set: [x, b, a]}
+`,
+		}, nil},
 		{"its quantities are text", diffRun{desired: widget + "spec: {limits: {cpu: 1000m}}", live: widget + "spec: {limits: {cpu: \"1\"}}"}, []string{".spec.limits.cpu"}},
 		{"its defaults by a schema", diffRun{schema: crd,
 			desired: widget + "spec: {items: [{a: x}], named: [{name: n, v: x}]}", live: widget + "spec: {items: [{a: x, b: 7}], named: [{name: other}, {name: n, v: x}]}",

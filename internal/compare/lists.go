@@ -29,7 +29,30 @@ func (w *localWalk) shape(d []any, n node) (keys []string, set bool) {
 	if w.builtin || len(w.at) == 2 && parent == "metadata" {
 		return builtinKeys(w.kind, field, parent, d), false
 	}
+	if w.final {
+		known := w.recorded()
+		return known.listKeys(), known.isSet()
+	}
 	return nil, false
+}
+
+// recorded is what is recorded of the current place by anybody who owns a part
+// of it: how a list is told apart does not depend on who owns it.
+func (w *localWalk) recorded() node {
+	var all map[string]any
+	eachEntry(w.live, func(e managedEntry) { all = mergeFields(all, e.fields) })
+	n := node{fields: all, exists: len(all) > 0}
+	for _, s := range w.at {
+		switch s.kind {
+		case stepField:
+			n = n.field(s.name)
+		case stepKeyed:
+			n = n.keyed(s.elem, s.keys)
+		default:
+			return node{}
+		}
+	}
+	return n
 }
 
 // hidden reports whether values at the current place must not become a part of

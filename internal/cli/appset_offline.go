@@ -108,7 +108,7 @@ func (f *offlineFacts) PullRequests(rutter.ForgeQuery) ([]rutter.ForgePullReques
 func (f *offlineFacts) PathExists(_ rutter.ForgeQuery, repo rutter.ForgeRepo, path string) (bool, error) {
 	snap, err := f.r.deps.Snapshot(f.ctx, f.local, rutter.Repo{URL: repo.URL, Revision: repo.Branch})
 	if err != nil {
-		return false, err //nolint:wrapcheck // it names the repository and the flag
+		return false, err
 	}
 	_, err = snap.Stat(strings.Trim(path, "/"))
 	return err == nil, nil

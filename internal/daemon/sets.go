@@ -227,5 +227,5 @@ type services struct{ client *paramservice.Client }
 
 // Ask implements argo.Parameters.
 func (s services) Ask(ctx context.Context, to argo.ParameterService, set string, input map[string]any) ([]map[string]any, error) {
-	return s.client.Ask(ctx, paramservice.Service{BaseURL: to.BaseURL, Token: to.Token, Timeout: time.Duration(to.TimeoutSeconds) * time.Second}, set, input) //nolint:wrapcheck // says what it is about
+	return s.client.Ask(ctx, paramservice.Service{BaseURL: to.BaseURL, Token: to.Token, Timeout: time.Duration(to.TimeoutSeconds) * time.Second}, set, input)
 }

@@ -45,12 +45,12 @@ type DecisionFacts interface {
 
 // ResourceQuery asks for objects of a kind by its plural name.
 type ResourceQuery struct {
-	APIVersion string
+	APIVersion string `json:"apiVersion"`
 	// Resource is the plural name, such as placementdecisions.
-	Resource string
+	Resource string `json:"resource"`
 	// Name is that of one object; with an empty one the selector decides.
-	Name     string
-	Selector metav1.LabelSelector
+	Name     string               `json:"name"`
+	Selector metav1.LabelSelector `json:"selector"`
 }
 
 // PluginFacts answer the plugin generator.
@@ -62,11 +62,12 @@ type PluginFacts interface {
 // PluginQuery asks a service for parameters.
 type PluginQuery struct {
 	// ConfigMap, in the control plane's namespace, says where the service is.
-	ConfigMap string
+	ConfigMap string `json:"configMap"`
 	// Namespace and Set are those of the set; Set is sent to the service.
-	Namespace, Set string
+	Namespace string `json:"namespace"`
+	Set       string `json:"set"`
 	// Input is sent as input.parameters.
-	Input map[string]any
+	Input map[string]any `json:"input"`
 }
 
 // unknowable is the answer where the facts do not know a kind of question.

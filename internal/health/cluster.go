@@ -2,6 +2,7 @@ package health
 
 import (
 	"encoding/json"
+	"slices"
 
 	rutter "github.com/rutterhq/rutter"
 )
@@ -24,12 +25,10 @@ func ingress(o object) rutter.Health {
 // address into every Ingress. Others may never do it, and an Ingress must not be
 // waited for that is as ready as it will be.
 func publishes(class string) bool {
-	for _, known := range []string{"nginx", "alb", "gce", "gce-internal", "azure-application-gateway", "azure/application-gateway", "webapprouting.kubernetes.azure.com", "kong", "contour", "haproxy", "openshift-default"} {
-		if class == known {
-			return true
-		}
-	}
-	return false
+	return slices.Contains([]string{
+		"nginx", "alb", "gce", "gce-internal", "azure-application-gateway", "azure/application-gateway", "webapprouting.kubernetes.azure.com", "kong", "contour",
+		"haproxy", "openshift-default",
+	}, class)
 }
 
 func service(o object) rutter.Health {

@@ -35,15 +35,10 @@ func ready(kind string, underway ...string) check {
 }
 
 // becoming is ready for kinds whose condition is False for as long as they are
-// being made: only a failure that has a condition of its own is degraded.
-func becoming(kind string, failures ...string) check {
+// being made; a failure has a condition of its own (failing).
+func becoming(kind string) check {
 	return func(o object) rutter.Health {
 		conditions := o.conditions()
-		for _, f := range failures {
-			if c, ok := find(conditions, f); ok && c.status == "True" {
-				return from(rutter.Degraded, c)
-			}
-		}
 		c, ok := find(conditions, kind)
 		if h, stale := unobserved(o, c); stale {
 			return h

@@ -71,8 +71,7 @@ func (c *Client) Ask(ctx context.Context, s Service, set string, input map[strin
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var why *url.Error // it names the address, with whatever login is in it
-		if errors.As(err, &why) {
+		if why, ok := errors.AsType[*url.Error](err); ok { // it names the address, with whatever login is in it
 			err = why.Err
 		}
 		return nil, rutter.Errorf(rutter.CodeUnavailable, "service %s does not answer: %w", req.URL.Host, err)

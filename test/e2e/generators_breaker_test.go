@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"log"
 	"net/http"
 	"net/http/httptest"
@@ -256,7 +257,7 @@ func (c *cutting) Write(p []byte) (int, error) {
 	if err == nil && c.left == 0 {
 		err = io.ErrShortWrite
 	}
-	return n, err //nolint:wrapcheck // the proxy's own
+	return n, err
 }
 
 // Unwrap lets the proxy flush.
@@ -269,9 +270,7 @@ func tamper(change func(rec *httptest.ResponseRecorder, body string) string) act
 		r.Header.Del("Accept-Encoding")
 		forward.ServeHTTP(rec, r)
 		body := change(rec, rec.Body.String())
-		for k, v := range rec.Header() {
-			w.Header()[k] = v
-		}
+		maps.Copy(w.Header(), rec.Header())
 		w.Header().Set("Content-Length", fmt.Sprint(len(body)))
 		w.WriteHeader(rec.Code)
 		_, _ = io.Copy(w, bytes.NewBufferString(body))

@@ -154,7 +154,7 @@ func (s *scene) change(t *testing.T, text string) {
 		live := &unstructured.Unstructured{}
 		live.SetGroupVersionKind(next.GroupVersionKind())
 		if err := s.w.hub.client.Get(t.Context(), client.ObjectKey{Namespace: controlNamespace, Name: next.GetName()}, live); err != nil {
-			return err //nolint:wrapcheck // the test says what it was for
+			return err
 		}
 		live.Object["spec"] = next.Object["spec"]
 		annotations := live.GetAnnotations()

@@ -56,7 +56,7 @@ func TestGeneratorsKilled(t *testing.T) {
 	t.Logf("RUTTER_E2E_SEED=%d", seed)
 	p := borrow(t)
 	all := numbered(60)
-	f := &fleetOfKills{scene: p.scene(t, "killed", all...), p: p, rnd: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // moments, not secrets
+	f := &fleetOfKills{scene: p.scene(t, "killed", all...), p: p, rnd: rand.New(rand.NewPCG(seed, 1)),
 		wanted: map[string]string{}, moved: map[string]bool{}, left: map[string]bool{}, spare: all, first: map[string]types.UID{}}
 	p.start(t)
 	f.grow(12)

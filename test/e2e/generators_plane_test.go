@@ -77,13 +77,6 @@ func (p *plane) kill(t *testing.T) {
 	p.api.drop(anything)
 }
 
-// push commits to a repository and tells the controller that runs now.
-func (p *plane) push(t *testing.T, r *repo, files tree) string {
-	t.Helper()
-	r.addr = p.addr
-	return r.push(t, files)
-}
-
 // sweep leaves nothing that the next test's controller would work for.
 func (p *plane) sweep(t *testing.T) {
 	t.Helper()

@@ -133,7 +133,8 @@ func cascading(name, path string) string {
 
 // manual is an Application that is synced by hand only.
 func manual(app string) string {
-	return app[:strings.Index(app, "  syncPolicy:")]
+	head, _, _ := strings.Cut(app, "  syncPolicy:")
+	return head
 }
 
 // TestDeleteShared deletes an Application while another one declares the same

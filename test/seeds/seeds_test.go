@@ -96,7 +96,7 @@ func TestSeedSets(t *testing.T) {
 			got := "exit " + string(rune('0'+code)) + "\n" + stderr.String() + out.String()
 			golden := filepath.Join("testdata", strings.TrimSuffix(file, ".yaml")+".golden")
 			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil { //nolint:gosec // a golden file
+				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -25,7 +25,7 @@ func (f *facts) forges(ctx context.Context, q rutter.ForgeQuery) (rutter.Forges,
 			project = "" // who writes to a repository must not choose whose App logs in
 		}
 		if err := op.PermitApp(ctx, q.AppSecret, project); err != nil {
-			return nil, err //nolint:wrapcheck // says what it is about
+			return nil, err
 		}
 	}
 	return op.Forges, nil

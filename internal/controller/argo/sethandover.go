@@ -203,7 +203,7 @@ func (s *applicationSets) release(ctx context.Context, set *v1alpha1.Application
 	s.moves.releasing(from, client.ObjectKeyFromObject(set))
 	done, err := s.opts.Engine.HandOver(from, unitID(to))
 	if err != nil || !done {
-		return false, err //nolint:wrapcheck // says which Application takes over
+		return false, err
 	}
 	var taker v1alpha1.Application
 	if err := s.client.Get(ctx, to, &taker); err != nil {

@@ -110,7 +110,7 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 		one.answers = generate.Memory{}
 	}
 	if one.digest, err = one.answers.Digest(); err != nil {
-		return memory{}, err //nolint:wrapcheck // says what it is about
+		return memory{}, err
 	}
 	s.memories.put(set, one)
 	return one, nil
@@ -121,7 +121,7 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	answers := o.result.Memory
 	digest, err := answers.Digest()
 	if err != nil {
-		return err //nolint:wrapcheck // says what it is about
+		return err
 	}
 	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, stored: true}
 	if o.decision.Held != nil {
@@ -143,12 +143,12 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	stored.BinaryData = map[string][]byte{}
 	if next.held != "" {
 		if stored.BinaryData[generate.MemoryHeld], err = o.decision.Held.Encode(heldLimit); err != nil {
-			return err //nolint:wrapcheck // says what it is about
+			return err
 		}
 	}
 	data, left, err := answers.Encode(memoryLimit - len(next.ticket) - len(stored.BinaryData[generate.MemoryHeld]))
 	if err != nil {
-		return err //nolint:wrapcheck // says what it is about
+		return err
 	}
 	if left > 0 {
 		s.opts.Logger.Warn("the answers of some generators are too large to be remembered over a restart", "set", set.Namespace+"/"+set.Name, "generators", left)

@@ -180,7 +180,7 @@ func (p *placements) attend(ctx context.Context, gvr schema.GroupVersionResource
 func (p *placements) drain(w watch.Interface, gvr schema.GroupVersionResource, at string) (string, error) {
 	for e := range w.ResultChan() {
 		if e.Type == watch.Error {
-			return at, apierrors.FromObject(e.Object)
+			return at, fmt.Errorf("watch %s: %w", gvr.Resource, apierrors.FromObject(e.Object))
 		}
 		if m, ok := e.Object.(*metav1.PartialObjectMetadata); ok && m.ResourceVersion != "" {
 			at = m.ResourceVersion

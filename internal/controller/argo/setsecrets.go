@@ -140,5 +140,5 @@ func (v *Vault) appCredential(ctx context.Context, name string) (rutter.RepoCred
 	if err == nil && cred.GitHubApp == nil {
 		err = rutter.Errorf(rutter.CodeInvalid, "Secret %s describes no GitHub App: it needs githubAppID and githubAppPrivateKey", at)
 	}
-	return cred, err //nolint:wrapcheck // names the Secret
+	return cred, err
 }

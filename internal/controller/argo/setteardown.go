@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -92,9 +93,7 @@ func (s *applicationSets) teardown(ctx context.Context, set *v1alpha1.Applicatio
 func withAnnotation(app *v1alpha1.Application, key, value string) *v1alpha1.Application {
 	out := *app
 	out.Annotations = make(map[string]string, len(app.Annotations)+1)
-	for k, v := range app.Annotations {
-		out.Annotations[k] = v
-	}
+	maps.Copy(out.Annotations, app.Annotations)
 	out.Annotations[key] = value
 	return &out
 }

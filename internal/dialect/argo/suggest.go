@@ -1,6 +1,7 @@
 package argo
 
 import (
+	"maps"
 	"reflect"
 	"regexp"
 	"strings"
@@ -83,13 +84,10 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 		return nil
 	}
 	out := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && (name == "" || strings.Contains(options, "inline")) {
-			for k, v := range fieldsOf(f.Type) {
-				out[k] = v
-			}
+			maps.Copy(out, fieldsOf(f.Type))
 			continue
 		}
 		if name != "" && name != "-" {

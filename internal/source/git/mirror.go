@@ -106,7 +106,7 @@ func (m *mirror) lookUp(ctx context.Context, r remote, age time.Duration) (refs,
 	if err != nil && ctx.Err() != nil {
 		return refs{}, rutter.Errorf(rutter.CodeUnavailable, "repository %q: looking up its refs: %w", r.display(), err)
 	}
-	return known, err //nolint:wrapcheck // lsRemote says what and why
+	return known, err
 }
 
 // lsRemote asks the remote for all of its refs.

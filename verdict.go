@@ -31,6 +31,17 @@ type Health struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// HealthScript is an operator's own assessment of a kind (reference 4.3).
+type HealthScript struct {
+	// Group and Kind may hold wildcards.
+	Group, Kind string
+	// Script is Lua; OpenLibs gives it the libraries string and math.
+	Script   string
+	OpenLibs bool
+	// Source says where it is written, for errors.
+	Source string
+}
+
 // FieldDiff is one field that differs. Values of Secrets are never put here.
 type FieldDiff struct {
 	// Path in the form .spec.template.spec.containers[name="web"].image

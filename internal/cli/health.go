@@ -11,13 +11,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/health"
 )
 
@@ -37,6 +40,7 @@ type healthRow struct {
 
 func (r *root) healthCommand() *cobra.Command {
 	var paths []string
+	var config string
 	c := &cobra.Command{
 		Use: "health -f PATH...", Short: "Say how live objects do, from files",
 		Long: "Reads objects as kubectl get -o yaml prints them and prints one JSON line for each: its health, why, and the reason in a word.\n" +
@@ -48,14 +52,46 @@ func (r *root) healthCommand() *cobra.Command {
 			if paths = append(paths, args...); len(paths) == 0 {
 				return rutter.Errorf(rutter.CodeInvalid, "name files or folders with -f; - is standard input")
 			}
-			return r.health(paths)
+			assess, err := r.assessor(config)
+			if err != nil {
+				return err
+			}
+			return r.health(paths, assess)
 		},
 	}
+	c.Flags().StringVar(&config, "config", "", "argocd-cm, for the assessments in Lua that it has (resource.customizations.health)")
 	c.Flags().StringArrayVarP(&paths, "filename", "f", nil, "file, folder, or - for standard input; repeatable")
 	return c
 }
 
-func (r *root) health(paths []string) error {
+// assessor is what judges, with the scripts of an argocd-cm.
+func (r *root) assessor(config string) (*health.Assessor, error) {
+	if config == "" {
+		return nil, nil
+	}
+	objects, err := r.readObjects(config)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range objects {
+		cm, ok := o.(*corev1.ConfigMap)
+		if !ok {
+			continue
+		}
+		scripts, problems := argo.ParseHealthScripts(cm)
+		for _, p := range problems {
+			fmt.Fprintf(r.err, "rutter: %s: %s\n", config, p)
+		}
+		a, errs := health.NewAssessor(scripts)
+		for _, err := range errs {
+			fmt.Fprintf(r.err, "rutter: %s: %v\n", config, err)
+		}
+		return a, nil
+	}
+	return nil, rutter.Errorf(rutter.CodeInvalid, "--config: %s holds no ConfigMap", config)
+}
+
+func (r *root) health(paths []string, assess *health.Assessor) error {
 	enc := json.NewEncoder(r.out)
 	enc.SetEscapeHTML(false)
 	failed := false
@@ -69,7 +105,7 @@ func (r *root) health(paths []string) error {
 			if err != nil {
 				return err
 			}
-			for _, row := range healthRows(file, data) {
+			for _, row := range healthRows(file, data, assess) {
 				failed = failed || row.Reason == unreadable
 				if err := enc.Encode(row); err != nil {
 					return fmt.Errorf("write json: %w", err)
@@ -119,7 +155,7 @@ const unreadable = "Unreadable"
 
 // healthRows judges the documents of a file. One that cannot be read says so,
 // and keeps no other from being judged.
-func healthRows(source string, data []byte) []healthRow {
+func healthRows(source string, data []byte, assess *health.Assessor) []healthRow {
 	var rows []healthRow
 	add := func(row healthRow) {
 		row.Source, row.Document = source, len(rows)
@@ -144,7 +180,7 @@ func healthRows(source string, data []byte) []healthRow {
 			continue // nothing but comments
 		}
 		for _, o := range itemsOf(tree) {
-			add(healthRowOf(o))
+			add(healthRowOf(o, assess))
 		}
 	}
 }
@@ -165,14 +201,14 @@ func itemsOf(tree map[string]any) []map[string]any {
 	return out
 }
 
-func healthRowOf(tree map[string]any) healthRow {
+func healthRowOf(tree map[string]any, assess *health.Assessor) healthRow {
 	u := &unstructured.Unstructured{Object: tree}
 	row := healthRow{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Name: u.GetName()}
 	if row.APIVersion == "" || row.Kind == "" {
 		row.Status, row.Message, row.Reason = string(rutter.HealthUnknown), "not a Kubernetes object: apiVersion and kind are needed", unreadable
 		return row
 	}
-	h := health.Of(u)
+	h := assess.Of(u, time.Now())
 	row.Status, row.Message, row.Reason = string(h.Status), h.Message, h.Reason
 	return row
 }

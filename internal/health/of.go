@@ -25,7 +25,7 @@ func Of(obj *unstructured.Unstructured) rutter.Health {
 		return rutter.Health{}
 	}
 	o := newObject(obj)
-	if o.meta["deletionTimestamp"] != nil && !slices.Contains(o.finalizers(), hookFinalizer) {
+	if o.pendingDeletion() {
 		return because(pendingDeletion, progressing("Pending deletion%s", o.waitingFor()))
 	}
 	assess, version := checkFor(o.group, o.kind)
@@ -42,6 +42,12 @@ func Of(obj *unstructured.Unstructured) rutter.Health {
 		return unknown("The health of %s is known for version %s, not for %s", o.kind, version, o.version)
 	}
 	return assess(o)
+}
+
+// pendingDeletion reports whether the object is being deleted, and not only held as
+// a hook until its end was seen.
+func (o object) pendingDeletion() bool {
+	return o.meta["deletionTimestamp"] != nil && !slices.Contains(o.finalizers(), hookFinalizer)
 }
 
 // checkFor returns the check of a kind and the versions it can read.

@@ -31,6 +31,8 @@ type Script struct {
 	name  string
 	proto *glua.FunctionProto
 	open  bool
+	// broken is why it cannot be run.
+	broken error
 }
 
 // Compile reads a script; name is said in errors. openLibs gives it the libraries
@@ -52,8 +54,14 @@ func Compile(name, source string, openLibs bool) (*Script, error) {
 	return &Script{name: name, proto: proto, open: openLibs}, nil
 }
 
+// Broken is a script that could not be compiled: it fails whenever it is run.
+func Broken(name string, err error) *Script { return &Script{name: name, broken: err} }
+
 // run runs the script with global values, and returns what it returns.
 func (s *Script) run(globals map[string]any, now time.Time) (out glua.LValue, err error) {
+	if s.broken != nil {
+		return glua.LNil, s.broken
+	}
 	state := glua.NewState(glua.Options{SkipOpenLibs: true, CallStackSize: maxCalls, RegistrySize: 1 << 10, RegistryMaxSize: maxStack, RegistryGrowStep: 1 << 10})
 	defer state.Close()
 	defer func() {

@@ -61,7 +61,7 @@ func testAdoption(t *testing.T, s *suite, shapes []shape) {
 			if n < adopted {
 				t.Errorf("only %d shapes", n)
 			}
-			t.Logf("%d objects taken over with %d writes", n, writes)
+			t.Logf("converge: %d objects of %s taken over with %d writes", n, f.name, writes)
 			if writes > n {
 				t.Errorf("%d writes for %d objects", writes, n)
 			}

@@ -86,7 +86,7 @@ func TestConverge(t *testing.T) {
 		t.Run(name, func(t *testing.T) { scenario(t, s) })
 	}
 	t.Run("adoption", func(t *testing.T) { testAdoption(t, s, shapes) })
-	t.Logf("%d shapes of %d kinds; %d owned fields edited by hand (%d of them for real), %d edits refused by the server; %d fields of others edited; "+
+	t.Logf("converge: %d shapes of %d kinds; %d owned fields edited by hand (%d of them for real), %d edits refused by the server; %d fields of others edited; "+
 		"%d comparisons needed a dry run; false drift %d, missed drift %d, found and not named %d",
 		len(shapes), len(kinds), s.owned.Load(), s.real.Load(), s.refused.Load(), s.foreign.Load(), s.dryRuns.Load(), s.falseDrift.Load(), s.missedDrift.Load(), s.unnamed.Load())
 	if len(shapes) < minShapes || len(kinds) < minKinds {

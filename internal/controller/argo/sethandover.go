@@ -160,6 +160,7 @@ func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, 
 	since, pending := s.moves.give(key, names, others, now)
 	if pending != "" {
 		o.requeue = earliest(o.requeue, releaseRetry)
+		o.decision.Held = nil // some of it may be moves: nobody is asked to approve what is not known to be so
 	}
 	for i := range o.decision.Changes {
 		c := &o.decision.Changes[i]

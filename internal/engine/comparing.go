@@ -69,10 +69,10 @@ func (e *Engine) options(d *desired, server string, gvk rutter.GVK) compare.Opti
 	return opts
 }
 
-// spares reports whether an object that is to be sent may be live with fields that
+// keepsOthers reports whether an object that is to be sent may be live with fields that
 // are not Git's to decide. One that has never been looked at is looked at now: it
 // may have been there before us, scaled or applied by others.
-func (e *Engine) spares(ctx context.Context, u *state, c rutter.Cluster, d *desired, i int) bool {
+func (e *Engine) keepsOthers(ctx context.Context, u *state, c rutter.Cluster, d *desired, i int) bool {
 	o := &d.objects[i]
 	entry := func() (known, exists, ceded bool) {
 		u.mu.Lock()

@@ -112,7 +112,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		u.mu.Unlock()
 		return nil, err
 	}
-	if !e.spares(ctx, u, c, d, i) {
+	if !e.keepsOthers(ctx, u, c, d, i) {
 		return want, nil
 	}
 	live, err := c.Get(ctx, d.objects[i].gvk, want.GetNamespace(), want.GetName())

@@ -109,3 +109,37 @@ func keepHeld(merged, live *v1alpha1.Application) {
 	annotations[AnnotationHold] = live.Annotations[AnnotationHold]
 	merged.Annotations = annotations
 }
+
+// passHolds gives the hold on an Application that no element generates any more to
+// the one that is made with the same objects: another name must not undo what a
+// person decided in an incident.
+func (rc *reconciliation) passHolds() {
+	if len(rc.paused) == 0 {
+		return
+	}
+	rough, made := map[string]bool{}, map[string]int{}
+	for _, app := range rc.paused {
+		rough[rc.members.roughKey(app)] = true
+	}
+	for i, c := range rc.decision.Changes {
+		if c.Verb != Create || !rough[rc.members.roughKey(c.Application)] {
+			continue
+		}
+		if key := rc.members.contentKey(c.Application); made[key] == 0 {
+			made[key] = i + 1
+		}
+	}
+	for _, app := range rc.paused {
+		i := made[rc.members.contentKey(app)] - 1
+		if i < 0 {
+			continue
+		}
+		held := *rc.decision.Changes[i].Application
+		held.Annotations = maps.Clone(held.Annotations)
+		if held.Annotations == nil {
+			held.Annotations = map[string]string{}
+		}
+		held.Annotations[AnnotationHold] = app.Annotations[AnnotationHold]
+		rc.decision.Changes[i].Application = &held
+	}
+}

@@ -196,8 +196,10 @@ type reconciliation struct {
 	owned, letGo int
 	// held are the Applications that a person holds, by name.
 	held map[string]bool
-	// gone are those that no element generates, in order.
+	// gone are those that no element generates, in order, and paused those of them
+	// that stay because a person holds them.
 	gone     []*v1alpha1.Application
+	paused   []*v1alpha1.Application
 	decision Decision
 }
 

@@ -29,6 +29,7 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 		keep.Reason = fmt.Sprintf("no element generates it; the policy %s allows no deletions", rc.allowed)
 	case hold != nil:
 		keep.Verb, keep.Reason = Hold, "no element generates it; "+hold.reason()
+		rc.paused = append(rc.paused, live)
 	default:
 		rc.gone = append(rc.gone, live)
 		return
@@ -39,6 +40,7 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 // removals decides about all that no element generates: what is handed over
 // goes without its objects, the rest goes if the budget or somebody allows it.
 func (rc *reconciliation) removals(live []*v1alpha1.Application) {
+	rc.passHolds()
 	gone := rc.gone
 	if rc.policy.HandOver && len(gone) > 0 {
 		gone = rc.handOver(gone, live)

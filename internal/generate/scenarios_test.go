@@ -459,3 +459,30 @@ func TestX6HoldsOutliveTheSet(t *testing.T) {
 		t.Errorf("a hold is read as it is written: %+v %v", again, err)
 	}
 }
+
+// TestX6HoldsPassToAnotherName: what a person holds stays held under another name.
+func TestX6HoldsPassToAnotherName(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	set := setOf(t, withTemplate(listOf("a", "b"), "{{name}}", "apps/{{name}}"))
+	apps := liveOf(generate.Reconcile(set, generate.Generate(set, fleet()), nil, generate.Policy{}))
+	const hold = "who=ada; why=incident 7; until=2026-08-01T13:00:00Z"
+	apps[0].Annotations = map[string]string{generate.AnnotationHold: hold}
+	renamed := setOf(t, withTemplate(listOf("a", "b"), "x-{{name}}", "apps/{{name}}"))
+	d := generate.Decide(renamed, generate.Generate(renamed, fleet()), apps, generate.Policy{Now: now, HandOver: true})
+	if diff := cmp.Diff([]string{"a hold", "b release~", "x-a create", "x-b create"}, verbs(d.Changes)); diff != "" {
+		t.Fatal(diff)
+	}
+	for _, c := range d.Changes {
+		want := ""
+		if c.Name == "x-a" {
+			want = hold
+		}
+		if c.Verb == generate.Create && c.Application.Annotations[generate.AnnotationHold] != want {
+			t.Errorf("%s has the hold %q, want %q", c.Name, c.Application.Annotations[generate.AnnotationHold], want)
+		}
+	}
+	later := generate.Decide(renamed, generate.Generate(renamed, fleet()), apps, generate.Policy{Now: now.Add(time.Hour), HandOver: true})
+	if diff := cmp.Diff([]string{"a release~", "b release~", "x-a create", "x-b create"}, verbs(later.Changes)); diff != "" || later.Changes[2].Application.Annotations[generate.AnnotationHold] != "" {
+		t.Errorf("a hold that has ended is not passed on: %s", diff)
+	}
+}

@@ -131,6 +131,9 @@ func (t *texter) warnings(p Plan) {
 		for _, h := range bounded(t, p.Held) {
 			t.warn("set %s: %s", h.Set, h.Reason)
 			t.line("      %s", some(h.Applications, len(h.Applications), 5))
+			if h.Digest != "" {
+				t.line("      to let exactly these go: this plan again, with --approve %s", p.Digest)
+			}
 		}
 	}
 	if refused, _ := p.refusals(); len(refused) > 0 {

@@ -86,11 +86,14 @@ func (w *statusWriter) work(ctx context.Context) {
 		if shutdown {
 			return
 		}
-		if err := w.write(ctx, id); err != nil && ctx.Err() == nil {
+		switch err := w.write(ctx, id); {
+		case err == nil || ctx.Err() != nil:
+			w.queue.Forget(id)
+		case apierrors.IsConflict(err): // it was changed in this moment, which is no fault
+			w.queue.AddRateLimited(id)
+		default:
 			w.opts.Logger.Warn("cannot write the status", "unit", id.String(), "err", err)
 			w.queue.AddRateLimited(id)
-		} else {
-			w.queue.Forget(id)
 		}
 		w.queue.Done(id)
 	}

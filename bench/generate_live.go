@@ -85,7 +85,7 @@ func prepared(ctx context.Context, server *local.Cluster) (client.Client, error)
 	if err := daemon.Install(ctx, rc, namespace); err != nil {
 		return nil, fmt.Errorf("install the CRDs: %w", err)
 	}
-	return daemon.NewClient(rc) //nolint:wrapcheck // says what it is about
+	return daemon.NewClient(rc)
 }
 
 func (s *liveSet) stop(ctx context.Context) {

@@ -121,11 +121,11 @@ func (r *root) diff(f *diffFlags) error {
 func (r *root) diffObjects(desired, live []*unstructured.Unstructured, s diffSettings, types *compare.Types) (comparison, error) {
 	rules, err := compare.NewRules(slices.Concat(s.ignore, compare.ScalerRules(slices.Concat(desired, live))), s.compare)
 	if err != nil {
-		return comparison{}, err //nolint:wrapcheck // it names the rule
+		return comparison{}, err
 	}
 	scope, err := compare.NewScope(s.compare)
 	if err != nil {
-		return comparison{}, err //nolint:wrapcheck // it names the filter
+		return comparison{}, err
 	}
 	opts := compare.Options{Rules: rules, Types: types, Final: true}
 	out := comparison{Differences: []objectDiff{}}

@@ -177,7 +177,7 @@ func (r *root) diffTypes(files []string, objects ...[]*unstructured.Unstructured
 		}
 		known = known.With(more)
 	}
-	return compare.NewTypes(known) //nolint:wrapcheck // it says what failed
+	return compare.NewTypes(known)
 }
 
 // readSchema reads an OpenAPI document, or a file of definitions.
@@ -191,7 +191,7 @@ func (r *root) readSchema(file string) (*schema.Schemas, error) {
 		return parsed, nil
 	}
 	if !bytes.Contains(data, []byte("CustomResourceDefinition")) {
-		return nil, err //nolint:wrapcheck // the caller names the file
+		return nil, err
 	}
 	again := *r
 	again.in = bytes.NewReader(data)
@@ -209,7 +209,7 @@ func defined(objects []*unstructured.Unstructured) (known *schema.Schemas, err e
 		}
 		more, err := schema.FromDefinition(u)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the definition
+			return nil, err
 		}
 		known = known.With(more)
 	}

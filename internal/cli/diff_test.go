@@ -233,8 +233,8 @@ spec: {replicas: 3, paused: false, template: {spec: {containers: [{name: proxy},
 			tt.run.args = append(tt.run.args, "-o", "json")
 			code, out, stderr := tt.run.run(t)
 			var got struct {
-				Modified    bool
-				Differences []struct{ Kind, Name, State, Path string }
+				Modified    bool                                       `json:"modified"`
+				Differences []struct{ Kind, Name, State, Path string } `json:"differences"` //nolint:musttag // the names are those of the fields
 			}
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("%v: %s%s", err, out, stderr)

@@ -313,7 +313,7 @@ func (w *localWalk) atomicMap(d map[string]any, n node) bool {
 	if parent == "metadata" && (field == "labels" || field == "annotations") {
 		return false
 	}
-	if n.exists && !(n.exact() && n.leaf() && len(d) == 0 && w.typ().Known()) {
+	if settled := n.exact() && n.leaf() && len(d) == 0 && w.typ().Known(); n.exists && !settled {
 		return n.leaf()
 	}
 	if w.insideAtomic() {

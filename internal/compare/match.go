@@ -20,7 +20,7 @@ type Pair struct{ Desired, Live *unstructured.Unstructured }
 // namespace when it is applied.
 func Match(desired, live []*unstructured.Unstructured) []Pair {
 	taken := make([]bool, len(live))
-	out := make([]Pair, len(desired))
+	out := make([]Pair, len(desired), len(desired)+len(live))
 	take := func(i int, fits func(a, b rutter.Ref) bool) {
 		at := -1
 		for j, l := range live {
@@ -50,7 +50,7 @@ func Match(desired, live []*unstructured.Unstructured) []Pair {
 	}
 	for j, l := range live {
 		if !taken[j] {
-			out = append(out, Pair{Live: l})
+			out = append(out, Pair{Live: l}) //nolint:makezero // after those that are filled in
 		}
 	}
 	return out

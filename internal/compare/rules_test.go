@@ -190,7 +190,7 @@ func TestMatch(t *testing.T) {
 	) {
 		got = append(got, show(p.Desired)+" "+show(p.Live))
 	}
-	want := []string{"A//x A/k/x", "A/n/y A/n/y", "A//z -", "B/n/x -", "- A/m/y", "- A/n/z", "- A/m/z"}
+	want := []string{"A//x A/k/x", "A/n/y" + " A/n/y", "A//z -", "B/n/x -", "- A/m/y", "- A/n/z", "- A/m/z"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("a declared object without a namespace stands for the only one of its name: %s", d)
 	}

@@ -42,7 +42,7 @@ type Types struct {
 func NewTypes(schemas *schema.Schemas) (*Types, error) {
 	builtin, err := schema.Builtin()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what failed
+		return nil, err
 	}
 	t := &Types{schemas: builtin.With(schemas), goTypes: runtime.NewScheme()}
 	for _, add := range []func(*runtime.Scheme) error{

@@ -107,7 +107,7 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 	}
 	types, err := compare.NewTypes(nil)
 	if err != nil {
-		return err //nolint:wrapcheck // it says what failed
+		return err
 	}
 	o.engine = engine.New(engine.Options{Types: types, Sources: from, Renderer: renderer, Clusters: o.clusters, Logger: logger, Now: time.Now, Workers: observerWorkers,
 		Changed: func(rutter.UnitID, bool) {
@@ -131,7 +131,7 @@ func declareComparing(ctx context.Context, c client.Client, namespace string, e 
 		return fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
 	}
 	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
-	return e.SetComparing(settings)          //nolint:wrapcheck // it names the setting
+	return e.SetComparing(settings)         
 }
 
 // observerWorkers are the units that are looked at in parallel.

@@ -101,7 +101,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	})
 	types, err := compare.NewTypes(nil)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what failed
+		return nil, err
 	}
 	d.engine = engine.New(engine.Options{
 		Types:   types,

@@ -114,7 +114,7 @@ func tell(t *testing.T, addr, event, repo, page string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-GitHub-Event", event)
+	req.Header.Set("X-Github-Event", event)
 	req.Header.Set("X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

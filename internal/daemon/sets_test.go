@@ -166,8 +166,8 @@ func newService(t *testing.T) *service {
 		s.logins = append(s.logins, r.Header.Get("Authorization"))
 		s.mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("X-RateLimit-Limit", "5000")
-		w.Header().Set("X-RateLimit-Remaining", "4321")
+		w.Header().Set("X-Ratelimit-Limit", "5000")
+		w.Header().Set("X-Ratelimit-Remaining", "4321")
 		if r.Header.Get("If-None-Match") == `"1"` {
 			w.WriteHeader(http.StatusNotModified)
 			return

@@ -26,13 +26,13 @@ func (e *Engine) SetComparing(s rutter.CompareSettings) error {
 	for _, r := range s.Ignore {
 		rules, err := compare.NewRules([]rutter.IgnoreRule{r}, rutter.CompareSettings{})
 		if err != nil {
-			return err //nolint:wrapcheck // it names the rule
+			return err
 		}
 		next.rules = append(next.rules, rules)
 	}
 	var err error
 	if next.scope, err = compare.NewScope(s); err != nil {
-		return err //nolint:wrapcheck // it names the filter
+		return err
 	}
 	e.comparing.Store(next)
 	e.RefreshAll(func(rutter.Unit) bool { return true })
@@ -51,7 +51,7 @@ func (c *comparing) settle(d *desired) (err error) {
 	}
 	d.settings = system
 	d.rules, err = compare.NewRules(d.ignore, system)
-	return err //nolint:wrapcheck // it names the rule
+	return err
 }
 
 // excludes reports whether a kind is not touched at a cluster: not declared, not

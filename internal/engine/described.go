@@ -135,7 +135,7 @@ func (e *Engine) fetch(ctx context.Context, d rutter.Describer, url string) erro
 	}
 	schemas, err := schema.Parse(document)
 	if err != nil {
-		return err //nolint:wrapcheck // likewise
+		return err
 	}
 	e.descriptions.mu.Lock()
 	defer e.descriptions.mu.Unlock()

@@ -44,7 +44,9 @@ func TestBuiltinIsWhatAServerSays(t *testing.T) {
 		}
 		return data
 	}
-	var index struct{ Paths map[string]any }
+	var index struct {
+		Paths map[string]any `json:"paths"`
+	}
 	if err := json.Unmarshal(get("/openapi/v3"), &index); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -16,9 +17,7 @@ func Reduce(documents [][]byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		for name, d := range doc.Components.Schemas {
-			all[name] = d
-		}
+		maps.Copy(all, doc.Components.Schemas)
 	}
 	var out document
 	out.Components.Schemas = map[string]*definition{}

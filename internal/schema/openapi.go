@@ -181,7 +181,7 @@ func (b *builder) fill(t *Type, d *definition) {
 			t.Fields[name] = b.make(p)
 		}
 	}
-	switch t.Kind {
+	switch t.Kind { //nolint:exhaustive // the others have no parts
 	case Object:
 		t.Elem = b.make(d.Additional.schema)
 		t.Atomic = d.MapType == "atomic"

@@ -103,7 +103,8 @@ func resolve(v any, p fieldpath.Path) (at []any, name string, ok bool) {
 
 func fieldName(name string) string {
 	plain := strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$')
+		known := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' || r == '$'
+		return !known
 	}) < 0
 	if plain && name != "" {
 		return "." + name

@@ -121,7 +121,7 @@ func TestSettingsJudgeAnew(t *testing.T) {
 	state := func(want string) {
 		t.Helper()
 		w.awaitApp(t, app, func(app *v1alpha1.Application) error {
-			if string(app.Status.Sync.Status) != want {
+			if app.Status.Sync.Status != want {
 				return fmt.Errorf("it is %s, not %s", app.Status.Sync.Status, want)
 			}
 			return nil

@@ -199,7 +199,9 @@ func (p *parameters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		items = append(items, map[string]string{"id": id})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]map[string][]map[string]string{"output": {"parameters": items}})
+	if err := json.NewEncoder(w).Encode(map[string]any{"output": map[string]any{"parameters": items}}); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	}
 }
 
 func (p *parameters) set(ids ...string) {

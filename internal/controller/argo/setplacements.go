@@ -63,7 +63,7 @@ func (p *placements) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.running = ctx
 	for gvr, kind := range p.kinds {
-		p.begin(gvr, kind)
+		p.begin(gvr, kind) //nolint:contextcheck // it is kept, for kinds that are asked for later
 	}
 	p.mu.Unlock()
 	<-ctx.Done()

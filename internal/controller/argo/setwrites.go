@@ -115,7 +115,7 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 		patch = client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
 	}
 	if err := s.client.Patch(ctx, next, patch, setOwner); err != nil {
-		return err //nolint:wrapcheck // the caller says what it was about
+		return err
 	}
 	s.noteWritten(next)
 	return nil

@@ -233,8 +233,13 @@ spec: {replicas: 3, paused: false, template: {spec: {containers: [{name: proxy},
 			tt.run.args = append(tt.run.args, "-o", "json")
 			code, out, stderr := tt.run.run(t)
 			var got struct {
-				Modified    bool                                       `json:"modified"`
-				Differences []struct{ Kind, Name, State, Path string } `json:"differences"` //nolint:musttag // the names are those of the fields
+				Modified    bool `json:"modified"`
+				Differences []struct {
+					Kind  string `json:"kind"`
+					Name  string `json:"name"`
+					State string `json:"state"`
+					Path  string `json:"path"`
+				} `json:"differences"`
 			}
 			if err := json.Unmarshal([]byte(out), &got); err != nil {
 				t.Fatalf("%v: %s%s", err, out, stderr)

@@ -50,7 +50,7 @@ func Match(desired, live []*unstructured.Unstructured) []Pair {
 	}
 	for j, l := range live {
 		if !taken[j] {
-			out = append(out, Pair{Live: l}) //nolint:makezero // after those that are filled in
+			out = append(out, Pair{Live: l})
 		}
 	}
 	return out

@@ -131,7 +131,7 @@ func declareComparing(ctx context.Context, c client.Client, namespace string, e 
 		return fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
 	}
 	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
-	return e.SetComparing(settings)         
+	return e.SetComparing(settings)
 }
 
 // observerWorkers are the units that are looked at in parallel.

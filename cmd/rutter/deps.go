@@ -12,6 +12,7 @@ import (
 	"github.com/rutterhq/rutter/examples"
 	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/explain"
 	"github.com/rutterhq/rutter/internal/local"
 )
 
@@ -32,6 +33,9 @@ func deps() cli.Deps {
 		},
 		Diff: func(ctx context.Context, o cli.DiffOptions) (rutter.Report, error) {
 			return daemon.Diff(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
+		},
+		Explain: func(ctx context.Context, o cli.DiffOptions) (explain.Answer, error) {
+			return daemon.Explain(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
 		Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {
 			return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, Roots: o.Roots, URLs: o.URLs, Branches: o.Branches, Namespace: o.Namespace,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/explain"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -25,6 +26,8 @@ type Deps struct {
 	Snapshot func(ctx context.Context, local map[string]string, repo rutter.Repo) (rutter.Snapshot, error)
 	// Diff compares an Application with its cluster, from this process.
 	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
+	// Explain says why an Application is not in sync or not healthy.
+	Explain func(ctx context.Context, o DiffOptions) (explain.Answer, error)
 	// Plan says what a change of a repository would do to the fleet.
 	Plan func(ctx context.Context, o PlanOptions) (FleetPlan, error)
 	// ExportClusters is the inventory of a control plane's members.

@@ -13,30 +13,16 @@ import (
 // ready is the shape of kinds that sum up in one condition: True is healthy,
 // False is degraded unless its reason says that it is only not done yet.
 func ready(kind string, underway ...string) check {
-	return func(o object) rutter.Health {
-		conditions := o.conditions()
-		c, ok := find(conditions, kind)
-		if h, stale := unobserved(o, c); stale {
-			return h
-		}
-		if h, said := reconcilingOrStalled(conditions); said {
-			return h
-		}
-		switch {
-		case !ok:
-			return progressing("Waiting for the condition %s", kind)
-		case c.status == "True":
-			return from(rutter.Healthy, c)
-		case c.status == "False" && !slices.Contains(underway, c.reason):
-			return from(rutter.Degraded, c)
-		}
-		return from(rutter.Progressing, c)
-	}
+	return summedUp(kind, func(c condition) bool { return slices.Contains(underway, c.reason) })
 }
 
 // becoming is ready for kinds whose condition is False for as long as they are
 // being made; a failure has a condition of its own (failing).
 func becoming(kind string) check {
+	return summedUp(kind, func(condition) bool { return true })
+}
+
+func summedUp(kind string, underway func(c condition) bool) check {
 	return func(o object) rutter.Health {
 		conditions := o.conditions()
 		c, ok := find(conditions, kind)
@@ -51,6 +37,8 @@ func becoming(kind string) check {
 			return progressing("Waiting for the condition %s", kind)
 		case c.status == "True":
 			return from(rutter.Healthy, c)
+		case c.status == "False" && !underway(c):
+			return from(rutter.Degraded, c)
 		}
 		return from(rutter.Progressing, c)
 	}

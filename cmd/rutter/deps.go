@@ -12,7 +12,6 @@ import (
 	"github.com/rutterhq/rutter/examples"
 	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/daemon"
-	"github.com/rutterhq/rutter/internal/explain"
 	"github.com/rutterhq/rutter/internal/local"
 )
 
@@ -34,7 +33,7 @@ func deps() cli.Deps {
 		Diff: func(ctx context.Context, o cli.DiffOptions) (rutter.Report, error) {
 			return daemon.Diff(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
-		Explain: func(ctx context.Context, o cli.DiffOptions) (explain.Answer, error) {
+		Explain: func(ctx context.Context, o cli.DiffOptions) (cli.AppAnswer, error) {
 			return daemon.Explain(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
 		Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {

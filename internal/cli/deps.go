@@ -27,7 +27,7 @@ type Deps struct {
 	// Diff compares an Application with its cluster, from this process.
 	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
 	// Explain says why an Application is not in sync or not healthy.
-	Explain func(ctx context.Context, o DiffOptions) (explain.Answer, error)
+	Explain func(ctx context.Context, o DiffOptions) (AppAnswer, error)
 	// Plan says what a change of a repository would do to the fleet.
 	Plan func(ctx context.Context, o PlanOptions) (FleetPlan, error)
 	// ExportClusters is the inventory of a control plane's members.
@@ -128,6 +128,8 @@ type DiffOptions struct {
 type (
 	// FleetPlan is what a plan is made of.
 	FleetPlan = preview.Plan
+	// AppAnswer explains an Application.
+	AppAnswer = explain.Answer
 	// ClusterInventory is what plans are made from.
 	ClusterInventory = preview.Inventory
 )

@@ -73,6 +73,9 @@ func Explain(ctx context.Context, cfg DiffConfig) (explain.Answer, error) {
 	}
 	defer o.close()
 	o.situation(ctx, unit, &s)
+	if ctx.Err() != nil {
+		return explain.Answer{}, fmt.Errorf("explain application %q: %w", app.Name, context.Cause(ctx))
+	}
 	return explain.Explain(s), nil
 }
 

@@ -47,7 +47,8 @@ func TestNotSyncing(t *testing.T) {
 			{Type: rutter.CondInvalidSpec, Message: "project shop does not permit it"}, {Type: rutter.CondInvalidSpec, Message: "project shop does not permit it"},
 			{Type: rutter.CondHeld, Message: "x"}, {Type: rutter.CondSync, Message: "y"}}}, []string{RefusedByUs}, "AppProject"},
 		{"forbidden", Situation{Policy: auto, Conditions: []rutter.Condition{{Type: rutter.CondComparison, Message: "secrets is forbidden"}}}, []string{RefusedByUs}, "permission"},
-		{"away comes first", Situation{Cluster: "alpha", Away: "connection refused", Report: differs("missing", false)}, []string{Away, Manual}, "alpha does not answer: connection refused"},
+		{"away comes first, and once", Situation{Cluster: "alpha", Away: "connection refused", Report: differs("missing", false), Conditions: []rutter.Condition{
+			{Type: rutter.CondComparison, Message: "alpha does not answer since noon: connection refused"}}}, []string{Away, Manual}, "alpha cannot be reached: connection refused"},
 		{"the set holds removals", Situation{Policy: auto, Set: "fleet", SetHeld: "12 Applications"}, []string{RemovalsHeld}, "rutter approve appset/fleet"},
 	} {
 		a := Explain(c.s)

@@ -26,7 +26,7 @@ const (
 func notSyncing(s Situation) []Cause {
 	out := []Cause{}
 	if s.Away != "" {
-		out = append(out, Cause{Away, "the cluster " + s.Cluster + " does not answer: " + s.Away,
+		out = append(out, Cause{Away, "the cluster " + s.Cluster + " cannot be reached: " + s.Away,
 			"Mend the cluster, or its Secret: rutter cluster list says more. What was known of it is kept until it answers."})
 	}
 	out = append(out, refusals(s)...)
@@ -54,6 +54,9 @@ func refusals(s Situation) []Cause {
 	for _, c := range slices.Concat(s.Report.Conditions, s.Conditions) {
 		if !strings.HasSuffix(c.Type, "Error") || seen[c.Message] || c.Type == rutter.CondSync {
 			continue // a SyncError says what the last sync says, in fewer words
+		}
+		if s.Away != "" && strings.Contains(c.Message, s.Away) {
+			continue // said already
 		}
 		seen[c.Message] = true
 		remedy := "Mend what it says in the Application, in its project or in Git; it is tried again by itself."

@@ -2,6 +2,7 @@ package git
 
 import (
 	"encoding/pem"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rutterhq/rutter"
@@ -186,12 +188,12 @@ func TestCredentialDoesNotFollowRedirects(t *testing.T) {
 	o := newOrigin(t)
 	o.commit("main", "f", "1")
 	other := serveHTTP(t, o, false, func(r *http.Request) bool { return r.Header.Get("Authorization") != "" })
-	var target string
+	var target atomic.Value // of the address that the first server sends on to
 	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, target+"/fleet.git"+r.URL.Path[strings.Index(r.URL.Path, "/info/"):]+"?"+r.URL.RawQuery, http.StatusFound) //nolint:gocritic // git asks for nothing else
+		http.Redirect(w, r, fmt.Sprint(target.Load())+"/fleet.git"+r.URL.Path[strings.Index(r.URL.Path, "/info/"):]+"?"+r.URL.RawQuery, http.StatusFound) //nolint:gocritic // git asks for nothing else
 	}))
 	t.Cleanup(first.Close)
-	target = other.URL
+	target.Store(other.URL)
 	url := first.URL + "/team/moved.git"
 	for name, cred := range map[string]rutter.RepoCredential{
 		"password":        {URL: url, Username: "ann", Password: "s3cr3t"},
@@ -213,7 +215,7 @@ func TestCredentialDoesNotFollowRedirects(t *testing.T) {
 	// Without a credential a redirect is followed; with one it stays good for
 	// what it is bound to: the same host and path.
 	open := serveHTTP(t, o, false, nil)
-	target = open.URL
+	target.Store(open.URL)
 	wantFile(t, snap(t, newFetcher(t, Options{}), url, "main"), "f", "1")
 	if got := open.seen(); len(got) != 0 {
 		t.Errorf("a credential appeared from nowhere: %q", got)

@@ -135,18 +135,19 @@ func (r *root) approvePlan(ctx context.Context, p preview.Plan, f *planFlags) er
 	if p.Summary.Errors > 0 {
 		return rutter.Errorf(rutter.CodeInvalid, "the plan has %d errors: what could not be looked at cannot be approved", p.Summary.Errors)
 	}
+	for _, h := range p.Held { // all of it or nothing
+		if h.Digest == "" {
+			return rutter.Errorf(rutter.CodeNotFound, "set %s, or what it would delete, is not on the control plane: nothing was approved; approve it after the merge, with rutter approve appset/%s", h.Set, setName(h))
+		}
+	}
 	cl, err := r.client()
 	if err != nil {
 		return err
 	}
 	for _, h := range p.Held {
-		name := h.Set[strings.LastIndex(h.Set, "/")+1:]
-		if h.Digest == "" {
-			return rutter.Errorf(rutter.CodeNotFound, "set %s, or what it would delete, is not on the control plane: approve it after the merge, with rutter approve appset/%s", h.Set, name)
-		}
 		var set v1alpha1.ApplicationSet
-		if err := cl.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: name}, &set); err != nil {
-			return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", name, h.Namespace, err)
+		if err := cl.Get(ctx, client.ObjectKey{Namespace: h.Namespace, Name: setName(h)}, &set); err != nil {
+			return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", setName(h), h.Namespace, err)
 		}
 		if err := annotateApproval(ctx, cl, &set, h.Digest); err != nil {
 			return err
@@ -158,6 +159,9 @@ func (r *root) approvePlan(ctx context.Context, p preview.Plan, f *planFlags) er
 	}
 	return nil
 }
+
+// setName is the name of a set without its namespace.
+func setName(h preview.Held) string { return h.Set[strings.LastIndex(h.Set, "/")+1:] }
 
 func planExit(p preview.Plan) error {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -179,7 +180,21 @@ func (p *planner) sides(ctx context.Context) (base, head *planSide, err error) {
 	if head, err = p.side(ctx, cmp.Or(p.cfg.Head, "HEAD"), false); err != nil {
 		return nil, nil, fmt.Errorf("--head: %w", err)
 	}
+	p.behind(ctx, base, head)
 	return base, head, nil
+}
+
+// behind notes that the head lacks commits of the base: the plan shows them as
+// taken back, which a merge would not do.
+func (p *planner) behind(ctx context.Context, base, head *planSide) {
+	commit := head.snap.Revision()
+	if head.name == Worktree {
+		commit = "HEAD"
+	}
+	if n := p.repo.missing(ctx, base.snap.Revision(), commit); n > 0 {
+		p.note(fmt.Sprintf("%s lacks commits of %s (%d), and this plan takes them back: merge them into it first, or compare with where it left (--base $(git merge-base %s %s)).",
+			head.name, base.name, n, base.name, cmp.Or(strings.TrimPrefix(head.name, Worktree), "HEAD")))
+	}
 }
 
 func (p *planner) side(ctx context.Context, name string, track bool) (*planSide, error) {

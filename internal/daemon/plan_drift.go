@@ -1,9 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -26,21 +28,25 @@ func (p *planner) drift(ctx context.Context, result *preview.Plan) error {
 	if err := p.control.List(ctx, &apps); err != nil {
 		return fmt.Errorf("list Applications: %w", err)
 	}
+	touched := map[string]int{}
+	for _, c := range result.Applications {
+		touched[c.Name] = 1
+	}
 	var units []*planUnit
-	missing := 0
 	for i := range apps.Items {
 		app := &apps.Items[i]
-		u := p.base.units[p.display(app.Namespace, app.Name)]
-		switch {
-		case u == nil || u.err != nil || app.Status.Sync.Status != string(rutter.OutOfSync):
-		case len(units) == mostDrifted:
-			missing++
-		default:
+		if u := p.base.units[p.display(app.Namespace, app.Name)]; u != nil && u.err == nil && app.Status.Sync.Status == string(rutter.OutOfSync) {
 			units = append(units, u)
 		}
 	}
+	// What the change touches comes first: there the two may meet.
+	slices.SortFunc(units, func(a, b *planUnit) int {
+		return cmp.Or(cmp.Compare(touched[b.name], touched[a.name]), cmp.Compare(a.name, b.name))
+	})
+	missing := max(0, len(units)-mostDrifted)
+	units = units[:min(len(units), mostDrifted)]
 	if missing > 0 {
-		result.Notes = append(result.Notes, fmt.Sprintf("%d more Applications are not in sync; what is drifted was looked at for the first %d only.", missing, mostDrifted))
+		result.Notes = append(result.Notes, fmt.Sprintf("%d more Applications are not in sync; what is drifted was looked at for %d only, those that the change touches first.", missing, mostDrifted))
 	}
 	if len(units) == 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/url"
 	"os/exec"
+	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -99,6 +100,23 @@ func (r *planRepo) commit(ctx context.Context, rev string, track bool) (string, 
 		}
 	}
 	return id, nil
+}
+
+// missing counts the commits of one revision that another does not have; 0 where
+// the clone's history is too short to tell.
+func (r *planRepo) missing(ctx context.Context, of, in string) int {
+	count, err := r.git(ctx, "rev-list", "--count", of, "^"+in)
+	if err != nil || count == "0" {
+		return 0
+	}
+	if shallow, err := r.git(ctx, "rev-parse", "--is-shallow-repository"); err != nil || shallow == "true" {
+		return 0
+	}
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // branchOf is the name of a branch without where it is kept.

@@ -254,6 +254,24 @@ func TestPlanWorktree(t *testing.T) {
 	}
 }
 
+// TestPlanSaysWhatTheHeadLacks: commits of the base that the head does not have
+// are shown as taken back, and the plan says that a merge would not do that.
+func TestPlanSaysWhatTheHeadLacks(t *testing.T) {
+	t.Parallel()
+	c := newPlanClone(t, planFleet())
+	c.git("checkout", "-q", "main")
+	c.commit(map[string]string{"charts/web/values.yaml": "replicas: 5\nimage: registry.example.com/web:1.0.0\n"})
+	c.git("checkout", "-q", "change")
+	const note = "HEAD lacks commits of main (1), and this plan takes them back"
+	if text := preview.Text(c.plan(nil), preview.TextOptions{}); !strings.Contains(text, note) || !strings.Contains(text, "5 → 2") {
+		t.Errorf("it does not say %q:\n%s", note, text)
+	}
+	c.git("-c", "user.name=t", "-c", "user.email=t@localhost", "merge", "-q", "main")
+	if text := preview.Text(c.plan(nil), preview.TextOptions{}); strings.Contains(text, "lacks") || !strings.Contains(text, "Nothing changes.") {
+		t.Errorf("after the merge:\n%s", text)
+	}
+}
+
 // TestPlanRefusesWhatItCannotFind names what is wrong with the question.
 func TestPlanRefusesWhatItCannotFind(t *testing.T) {
 	t.Parallel()

@@ -143,7 +143,7 @@ func TestCompare(t *testing.T) {
 		},
 		{
 			"another destination leaves what is there", []Unit{unit(t, "one", a)}, []Unit{with(unit(t, "one", a), func(u *Unit) { u.Cluster, u.Server, u.Key = "c2", "https://c2", "other" })},
-			[]string{"change application one", "leave ConfigMap/x of one", "add ConfigMap/x of one"},
+			[]string{"change application one", "leave ConfigMap/x of one", "add ConfigMap/x of one", "risk moves-cluster"},
 		},
 		{
 			"nothing is concluded from a failure", []Unit{unit(t, "one", a)}, []Unit{with(unit(t, "one"), func(u *Unit) { u.Failed = true })}, nil,

@@ -101,7 +101,12 @@ func (d Drift) words() string {
 
 // words are a field of it in a line.
 func (f DriftField) words() string {
-	text := fmt.Sprintf("declared %s, live %s", cmp.Or(f.Declared, "nothing"), cmp.Or(f.Live, "nothing"))
+	return fmt.Sprintf("declared %s, live %s", cmp.Or(f.Declared, "nothing"), cmp.Or(f.Live, "nothing")) + f.note()
+}
+
+// note is who wrote the live value, and whether the plan changes it too.
+func (f DriftField) note() string {
+	text := ""
 	if f.Manager != "" {
 		text += ", written by " + f.Manager
 	}

@@ -45,7 +45,7 @@ func HTML(p Plan) (string, error) {
 		for _, d := range p.Drift {
 			g := htmlGroup{Sign: "*", Head: shortRef(d.ref()) + " on " + d.Cluster, Members: d.Application, Reason: d.words()}
 			for _, f := range d.Fields {
-				g.Fields = append(g.Fields, Field{Path: f.Path, Old: f.Declared, New: f.Live})
+				g.Fields = append(g.Fields, Field{Path: f.Path + f.note(), Old: f.Declared, New: f.Live})
 			}
 			s.Groups = append(s.Groups, g)
 		}
@@ -54,7 +54,7 @@ func HTML(p Plan) (string, error) {
 	news, _ := p.news()
 	refused, _ := p.refusals()
 	var b strings.Builder
-	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Refused": refused, "Before": p.before(), "Old": p.old(), "Nothing": p.nothing(), "Empty": p.Empty(),
+	err = t.Execute(&b, map[string]any{"Plan": p, "Sides": p.sides(), "Sections": sections, "Errors": news, "Refused": refused, "Before": p.before(), "Old": p.old(), "Nothing": p.nothing(), "Empty": p.Empty(), "Approve": p.approve(),
 		"Rows": []struct {
 			Name string
 			C    Counts

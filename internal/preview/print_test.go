@@ -81,12 +81,47 @@ func TestMarkdownFits(t *testing.T) {
 	}
 }
 
+// TestMarkdownOfManyFits: 5,000 changes of which no two are alike are numbers,
+// and what is deleted is still named first.
+func TestMarkdownOfManyFits(t *testing.T) {
+	var base, head Side
+	for i := range 2500 {
+		name := fmt.Sprintf("shop-%04d", i)
+		base.Units = append(base.Units, unit(t, name, configMap(name, "a"), configMap(name+"-own", "a")))
+		head.Units = append(head.Units, unit(t, name, configMap(name, fmt.Sprintf("v%d", i)), configMap(name+"-own", fmt.Sprintf("w%d", i))))
+	}
+	base.Units = append(base.Units, unit(t, "gone", "{apiVersion: v1, kind: Namespace, metadata: {name: gone}}"))
+	p := Compare(base, head)
+	if p.Summary.Objects.Change != 5000 {
+		t.Fatalf("%d objects change", p.Summary.Objects.Change)
+	}
+	for _, limit := range []int{60_000, 2000} {
+		out := Markdown(p, limit)
+		if len(out) > limit {
+			t.Errorf("limit %d: %d bytes", limit, len(out))
+		}
+		for _, want := range []string{"| objects | **1** | 0 | 0 | 5000 | 0 |", "Namespace/gone is deleted", p.Digest} {
+			if !strings.Contains(out, want) {
+				t.Errorf("limit %d: %q is not said:\n%s", limit, want, out)
+			}
+		}
+		if strings.Count(out, "<details") != strings.Count(out, "</details>") || strings.Index(out, "gone") > strings.Index(out, "shop-0000") && strings.Contains(out, "shop-0000") {
+			t.Errorf("limit %d: cut, or not deletions first", limit)
+		}
+	}
+}
+
 // TestNothingSteers: what is in a repository is shown and does nothing.
 func TestNothingSteers(t *testing.T) {
 	evil := "\x1b[2J</details><script>alert(1)</script> @everyone `` ![x](http://evil)\u202e"
 	u := unit(t, "one", configMap("x", "a"))
 	after := with(unit(t, "one", configMap("x", "b")), func(u *Unit) { u.Objects[0].Object["data"] = map[string]any{"k": evil} })
 	p := Compare(Side{Name: evil, Units: []Unit{u}}, Side{Name: "h", Units: []Unit{after}, Problems: []Problem{{Where: evil, Message: evil}}})
+	p.Held = []Held{{Set: evil, Applications: []string{evil}, Reason: evil, Digest: evil}}
+	p.Risks = []Risk{{Rule: evil, Message: evil, Cluster: evil, Application: evil}}
+	p.Refused = []Refusal{{Application: evil, Object: evil, Reason: evil}}
+	p.Notes = []string{evil}
+	p.AddDrift([]Drift{{Application: evil, Cluster: evil, Kind: evil, Name: evil, Reason: evil, Fields: []DriftField{{Path: evil, Declared: evil, Live: evil, Manager: evil}}}})
 	page, err := HTML(p)
 	if err != nil {
 		t.Fatal(err)
@@ -130,6 +165,7 @@ func TestSchema(t *testing.T) {
 	full.Sets = append(full.Sets, SetChange{Verb: Add, Name: "s", Fields: []Field{{Path: ".a", Old: "1"}}})
 	full.Projects = append(full.Projects, ProjectChange{Verb: Delete, Name: "p"})
 	full.Notes = append(full.Notes, "n")
+	full.AddDrift([]Drift{{Application: "a", Cluster: "c", Kind: "K", Name: "n", Reason: "differs", Healed: true, Fields: []DriftField{{Path: ".a", Declared: "1", Live: "2", Manager: "m", Touched: true}}}})
 	for name, p := range map[string]Plan{"empty": Compare(Side{}, Side{}), "full": full} {
 		v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(jsonOf(p))))
 		if err != nil {

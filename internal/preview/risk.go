@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -48,6 +49,9 @@ func changeRisks(c ObjectChange, add func(rule, format string, args ...any)) {
 		if before, after := replicas(c.Before), replicas(c.After); after == 0 && before != 0 && scales(c.Ref()) {
 			add("replicas-zero", "%s is scaled to 0", name)
 		}
+		if was, is := serviceType(c.Before), serviceType(c.After); c.Group == "" && c.Kind == "Service" && was != is {
+			add("service-type", "%s becomes %s, it was %s: it is reached at other addresses", name, is, was)
+		}
 	}
 	if c.Kind == "ClusterRole" && c.Group == rbacGroup {
 		if wider := widened(c.Before, c.After); len(wider) > 0 {
@@ -77,11 +81,21 @@ func replicas(u *unstructured.Unstructured) int64 {
 	return -1
 }
 
+// serviceType is how a Service is reached; the server's default where nothing is declared.
+func serviceType(u *unstructured.Unstructured) string {
+	kind, _, _ := unstructured.NestedString(u.Object, "spec", "type")
+	return cmp.Or(kind, "ClusterIP")
+}
+
 // unitRisks are those of whole Applications.
 func (c *comparison) unitRisks() []Risk {
 	var out []Risk
 	for _, u := range c.head.units {
 		before := c.base.byName[u.Name]
+		if before != nil && before.Server != u.Server {
+			out = append(out, Risk{Rule: "moves-cluster", Message: "it goes to another cluster: its objects on " + before.clusterName() + " stay there and are nobody's, and their data does not come along",
+				Cluster: u.clusterName(), Application: u.Name})
+		}
 		switch {
 		case before == nil:
 		case u.Vanished && !before.Vanished:

@@ -62,13 +62,7 @@ func immutableChanges(before, after *unstructured.Unstructured) []string {
 		if assigned(f) && (!hadA || !hasB) || same(a, b) {
 			continue
 		}
-		name := ""
-		var nameSb65 strings.Builder
-		for _, part := range f {
-			nameSb65.WriteString("." + part)
-		}
-		name += nameSb65.String()
-		out = append(out, name)
+		out = append(out, "."+strings.Join(f, "."))
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -132,7 +132,7 @@ func (t *texter) warnings(p Plan) {
 			t.warn("set %s: %s", h.Set, h.Reason)
 			t.line("      %s", some(h.Applications, len(h.Applications), 5))
 			if h.Digest != "" {
-				t.line("      to let exactly these go: this plan again, with --approve %s", p.Digest)
+				t.line("      %s", p.approve())
 			}
 		}
 	}

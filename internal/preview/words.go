@@ -259,3 +259,8 @@ func (p Plan) news() (news []Problem, known int) {
 	}
 	return news, known
 }
+
+// approve says how what is held back is let go.
+func (p Plan) approve() string {
+	return "To let exactly these go: this plan again, with --live --approve " + p.Digest
+}

@@ -36,7 +36,7 @@ func TestPlanIsApprovedBeforeTheMerge(t *testing.T) {
 		files[fmt.Sprintf("apps/a%d/c.yaml", i)] = configMap(fmt.Sprintf("c%d", i), "1")
 	}
 	r := w.repo(t, "approved", files)
-	v := vars{"REPO": r.url, "NS": ns, "SET": set}
+	v := vars{"REPO": r.url, "NS": ns, "SET": set, "STEP": ""}
 	r.push(t, tree{"declared/set.yaml": v.expand(plannedSet)})
 	w.create(t, plannedSet, v)
 	for i := range 8 {

@@ -82,7 +82,11 @@ func (b *planBench) run(ctx context.Context) error {
 	if b.dir, err = os.MkdirTemp("", "rutter-bench-"); err != nil {
 		return fmt.Errorf("make a folder: %w", err)
 	}
-	defer os.RemoveAll(b.dir)
+	if b.keep {
+		fmt.Fprintln(os.Stderr, "kept:", b.dir)
+	} else {
+		defer os.RemoveAll(b.dir)
+	}
 	if b.mono, err = newMonorepo(ctx, b.dir, b.apps); err != nil {
 		return fmt.Errorf("make the repository: %w", err)
 	}

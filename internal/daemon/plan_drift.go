@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rutterhq/rutter"
@@ -18,61 +20,95 @@ const (
 	mostDrifted = 200
 	// driftTimeout ends the comparison; what has been compared by then is shown.
 	driftTimeout = time.Minute
+	// shownUnseen bounds the names in a note.
+	shownUnseen = 3
 )
 
 // drift compares what the base declares with the clusters, for the Applications
 // that the control plane says are not in sync: the controller has looked at all
-// of them already, and only knows it in less detail.
+// of them already, and only knows it in less detail. What cannot be looked at is
+// a note.
 func (p *planner) drift(ctx context.Context, result *preview.Plan) error {
+	unseen := map[string][]string{}
+	units, err := p.outOfSync(ctx, result.Applications, unseen)
+	if err != nil {
+		return err
+	}
+	if missing := len(units) - mostDrifted; missing > 0 {
+		units = units[:mostDrifted]
+		result.Notes = append(result.Notes, fmt.Sprintf("%d more Applications are not in sync; what is drifted was looked at for %d only, those that the change touches first.", missing, mostDrifted))
+	}
+	if len(units) > 0 {
+		drift, err := p.driftOf(ctx, units, unseen)
+		if err != nil {
+			return err
+		}
+		result.AddDrift(drift)
+	}
+	for _, why := range slices.Sorted(maps.Keys(unseen)) {
+		names, rest := unseen[why], ""
+		slices.Sort(names)
+		if more := len(names) - shownUnseen; more > 0 {
+			names, rest = names[:shownUnseen], fmt.Sprintf(" and %d more", more)
+		}
+		result.Notes = append(result.Notes, "What is drifted of "+strings.Join(names, ", ")+rest+" could not be looked at: "+why)
+	}
+	return nil
+}
+
+// outOfSync are the units of the base that the controller says are not in sync,
+// those that the change touches first: there the two may meet. What it cannot say
+// itself is unseen.
+func (p *planner) outOfSync(ctx context.Context, changes []preview.UnitChange, unseen map[string][]string) ([]*planUnit, error) {
 	var apps v1alpha1.ApplicationList
 	if err := p.control.List(ctx, &apps); err != nil {
-		return fmt.Errorf("list Applications: %w", err)
+		return nil, fmt.Errorf("list Applications: %w", err)
 	}
 	touched := map[string]int{}
-	for _, c := range result.Applications {
+	for _, c := range changes {
 		touched[c.Name] = 1
 	}
 	var units []*planUnit
 	for i := range apps.Items {
 		app := &apps.Items[i]
-		if u := p.base.units[p.display(app.Namespace, app.Name)]; u != nil && u.err == nil && app.Status.Sync.Status == string(rutter.OutOfSync) {
+		u := p.base.units[p.display(app.Namespace, app.Name)]
+		switch {
+		case u == nil || u.err != nil:
+		case app.Status.Sync.Status == string(rutter.OutOfSync):
 			units = append(units, u)
+		case app.Status.Sync.Status != string(rutter.Synced):
+			const why = "the controller does not know either how they are: rutter explain says why."
+			unseen[why] = append(unseen[why], u.name)
 		}
 	}
-	// What the change touches comes first: there the two may meet.
 	slices.SortFunc(units, func(a, b *planUnit) int {
 		return cmp.Or(cmp.Compare(touched[b.name], touched[a.name]), cmp.Compare(a.name, b.name))
 	})
-	missing := max(0, len(units)-mostDrifted)
-	units = units[:min(len(units), mostDrifted)]
-	if missing > 0 {
-		result.Notes = append(result.Notes, fmt.Sprintf("%d more Applications are not in sync; what is drifted was looked at for %d only, those that the change touches first.", missing, mostDrifted))
-	}
-	if len(units) == 0 {
-		return nil
-	}
+	return units, nil
+}
+
+// driftOf compares units with their clusters.
+func (p *planner) driftOf(ctx context.Context, units []*planUnit, unseen map[string][]string) ([]preview.Drift, error) {
 	reports, err := p.observed(ctx, units)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var drift []preview.Drift
 	for _, u := range units {
 		report, ok := reports[u.unit.ID]
-		if !ok {
-			result.Notes = append(result.Notes, "What is drifted of "+u.name+" could not be looked at: "+u.cluster.Name+" does not answer in time.")
-			continue
+		why := ""
+		switch {
+		case !ok:
+			why = "cluster " + u.cluster.Name + " does not answer in time."
+		case report.Sync == rutter.SyncUnknown && len(report.Conditions) > 0:
+			why = report.Conditions[0].Message
 		}
-		if report.Sync == rutter.SyncUnknown {
-			for _, c := range report.Conditions {
-				result.Notes = append(result.Notes, "What is drifted of "+u.name+" could not be looked at: "+c.Message)
-				break
-			}
+		if why != "" {
+			unseen[why] = append(unseen[why], u.name)
 		}
-		heals := u.unit.Policy.Automated && u.unit.Policy.SelfHeal
-		drift = append(drift, preview.DriftOf(u.name, u.cluster.Name, heals, report)...)
+		drift = append(drift, preview.DriftOf(u.name, u.cluster.Name, u.unit.Policy.Automated && u.unit.Policy.SelfHeal, report)...)
 	}
-	result.AddDrift(drift)
-	return nil
+	return drift, nil
 }
 
 // observed are the reports of units, compared by the engine with every automated

@@ -185,8 +185,9 @@ func replaceLine(text, with, line string) string {
 // controller makes of the files.
 func TestPlanIsWhatHappens(t *testing.T) {
 	t.Parallel()
-	const changes, checkEvery = 36, 6
-	r := rand.New(rand.NewPCG(7, 11))
+	const changes, checkEvery, seed = 36, 6, 11
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(7, seed))
 	files := planFleet()
 	c := newPlanClone(t, files)
 	state := controllerState(t, c.dir, controllerApps(t, c, files))

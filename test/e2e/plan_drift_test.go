@@ -15,7 +15,8 @@ import (
 
 // TestPlanShowsDrift: with a control plane, a plan says what is not as declared
 // on the clusters now, field by field, what of it the change touches too, and
-// whether self-heal undoes it; nothing of a Secret is shown.
+// whether self-heal undoes it; nothing of a Secret is shown, and a cluster that
+// is away is a note.
 func TestPlanShowsDrift(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -25,9 +26,16 @@ func TestPlanShowsDrift(t *testing.T) {
 	declared := strings.Replace(application(app, "app", ""), "      selfHeal: true\n", "", 1) // it does not heal itself
 	r := w.repo(t, "drifted", tree{"app/c.yaml": configMap("c", "1"), "app/s.yaml": secret, "app/gone.yaml": configMap("gone", "1")})
 	v["REPO"] = r.url
-	r.push(t, tree{"declared/app.yaml": v.expand(declared)})
+	away, dead := unique("away"), unique("drifted-away")
+	proxy := w.member(t, away, nil)
+	v["NS2"] = w.alpha.namespace(t, "drifted-away")
+	onDead := strings.NewReplacer("name: alpha", "name: "+away, "${NS}", "${NS2}").Replace(application(dead, "app", ""))
+	r.push(t, tree{"declared/app.yaml": v.expand(declared), "declared/dead.yaml": v.expand(onDead)})
 	w.create(t, declared, v)
+	w.create(t, onDead, v)
 	w.awaitSynced(t, app, "")
+	w.awaitSynced(t, dead, "")
+	proxy.Cut()
 
 	w.alpha.patch(t, &corev1.ConfigMap{}, ns, "c", `{"data":{"value":"by hand"}}`)
 	w.alpha.patch(t, &corev1.Secret{}, ns, "s", `{"stringData":{"password":"canary-7f3a"}}`)
@@ -43,6 +51,7 @@ func TestPlanShowsDrift(t *testing.T) {
 		return nil
 	})
 
+	w.unknown(t, dead)
 	base := strings.TrimSpace(r.git(t, "rev-parse", "HEAD"))
 	head := strings.TrimSpace(r.commit(t, tree{"app/c.yaml": configMap("c", "2")}))
 	plan, err := daemon.Plan(t.Context(), daemon.PlanConfig{Repo: r.clone, Base: base, Head: head, URLs: []string{r.url}, Namespace: controlNamespace,
@@ -54,6 +63,7 @@ func TestPlanShowsDrift(t *testing.T) {
 	for _, want := range []string{
 		"ConfigMap " + ns + "/c on alpha (application " + app + "): differs; it stays until somebody syncs",
 		`.data.value  declared "1", live "by hand"`, "(this change touches it too)", "ConfigMap " + ns + "/gone", ": missing", "Secret " + ns + "/s",
+		"What is drifted of " + dead + " could not be looked at",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plan does not say %q", want)

@@ -96,6 +96,7 @@ func TestPlanIsCarriedOut(t *testing.T) {
 			w.replace(t, plannedSet, p.set)
 		}
 		what = fmt.Sprintf("%d, %s", step, what)
+		t.Log(what)
 		if len(plan.Held) > 0 {
 			state = p.approve(what, plan, state)
 			continue

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/generate"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -24,9 +28,22 @@ func livePlan(t *testing.T, w *world, r *repo, base, head string) preview.Plan {
 	return plan
 }
 
+// planCommand runs rutter plan as a person at the control plane does.
+func planCommand(t *testing.T, w *world, args ...string) (code int, out string) {
+	t.Helper()
+	var said bytes.Buffer
+	deps := cli.Deps{Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {
+		return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, URLs: o.URLs, Namespace: o.Namespace, REST: o.REST,
+			KubeVersion: o.KubeVersion, CacheDir: o.CacheDir})
+	}}
+	args = append([]string{"plan", "-n", controlNamespace, "--kubeconfig", writeKubeconfig(t, w.hub.rest), "--cache-dir", filepath.Join(t.TempDir(), "plan")}, args...)
+	code = cli.Main(t.Context(), args, strings.NewReader(""), &said, &said, "test", deps)
+	return code, said.String()
+}
+
 // TestPlanIsApprovedBeforeTheMerge: what a plan says that the budget will hold
 // has the digest that the controller gives it after the merge, so that it can be
-// approved before; and nothing else goes.
+// approved before, by the digest of the plan and no other; and nothing else goes.
 func TestPlanIsApprovedBeforeTheMerge(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -52,7 +69,18 @@ func TestPlanIsApprovedBeforeTheMerge(t *testing.T) {
 	if len(plan.Held) != 1 || len(plan.Held[0].Applications) != 5 || plan.Held[0].Digest == "" || !plan.Blocked() {
 		t.Fatalf("the plan:\n%s", preview.Text(plan, preview.TextOptions{}))
 	}
-	w.hub.patch(t, &v1alpha1.ApplicationSet{}, controlNamespace, set, `{"metadata":{"annotations":{"rutter.dev/approve":"`+plan.Held[0].Digest+`"}}}`)
+	approve := func(digest string) (int, string) {
+		return planCommand(t, w, "--repo", r.clone, "--base", base, "--head", head, "--url", r.url, "--live", "--approve", digest)
+	}
+	approval := func() string {
+		return get(t, w.hub, controlNamespace, set, &v1alpha1.ApplicationSet{}).Annotations[generate.AnnotationApprove]
+	}
+	if code, said := approve("sha256:another"); code != cli.ExitBlocked || !strings.Contains(said, "nothing was approved") || approval() != "" {
+		t.Errorf("another digest: exit code %d, the set is approved for %q:\n%s", code, approval(), said)
+	}
+	if code, said := approve(plan.Digest); code != 0 || !strings.Contains(said, "exactly these 5 Applications") || approval() != plan.Held[0].Digest {
+		t.Fatalf("its digest: exit code %d, the set is approved for %q:\n%s", code, approval(), said)
+	}
 	pushed(t, r.addr, r.url)
 	for i := range 5 {
 		w.awaitGone(t, fmt.Sprintf("%s-a%d", set, i))

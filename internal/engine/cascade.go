@@ -88,6 +88,11 @@ func (e *Engine) deleteWave(ctx context.Context, u *state, c rutter.Cluster) {
 			e.queue.add(u.id)
 			continue
 		}
+		if err != nil { // whose it is by now is not known
+			e.endCascade(u, fmt.Errorf("read %s (wave %d): %w", x.ref, wave, err))
+			e.queue.addAfter(u.id, retryRender(3))
+			return
+		}
 		if e.claims.other(u, claim{c.Info().Server, x.ref}) != nil {
 			e.queue.add(u.id) // another unit has come to declare it meanwhile
 			continue

@@ -48,7 +48,7 @@ func (rc *reconciliation) keepOthers() {
 		}
 		app := *c.Application
 		if rc.kept(&app) {
-			c.Verb, c.Application = Update, &app
+			c.Verb, c.Application, c.Live = Update, &app, c.Application
 		}
 	}
 }

@@ -49,6 +49,8 @@ type Change struct {
 	// Application is what to write for Create and Update, including the
 	// reference to its owner, and the live one otherwise; it may be nil.
 	Application *v1alpha1.Application
+	// Live is the live one of an Update, as it was when that was decided.
+	Live *v1alpha1.Application
 	// Desired is what is generated, where a Refuse keeps it from being written.
 	Desired *v1alpha1.Application
 	Reason  string
@@ -232,7 +234,7 @@ func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 		rc.kept(&app)
 		return Change{Verb: Create, Name: name, Application: &app, Reason: "it does not exist"}
 	}
-	owner := metav1.GetControllerOfNoCopy(live)
+	was, owner := live, metav1.GetControllerOfNoCopy(live)
 	if owner != nil && !isOwner(owner, rc.set) && rc.policy.orphaned(owner) {
 		live, owner = withoutOwner(live), nil
 	}
@@ -250,7 +252,9 @@ func (rc *reconciliation) want(desired, live *v1alpha1.Application) Change {
 	if rc.allowed != v1alpha1.ApplicationsSyncPolicySync && rc.allowed != v1alpha1.ApplicationsSyncPolicyCreateUpdate {
 		return Change{Verb: Keep, Name: name, Application: live, Reason: fmt.Sprintf("the policy %s allows no updates", rc.allowed)}
 	}
-	return rc.update(desired, live, owner == nil, hold)
+	c := rc.update(desired, live, owner == nil, hold)
+	c.Live = was
+	return c
 }
 
 // update decides whether an Application is written over.

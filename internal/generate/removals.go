@@ -54,7 +54,7 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 	}
 	plan := newHeld(rc.set, gone)
 	plan.Limit, plan.Of = budget.Limit(rc.owned), rc.owned
-	plan.Empties = len(rc.generated.Applications) == 0 && len(rc.gone)+rc.letGo == rc.owned
+	plan.Empties = len(rc.generated.Applications) == 0 && len(rc.gone)+len(rc.paused)+rc.letGo == rc.owned
 	if rc.waits(plan) {
 		rc.decision.Held = plan
 	}
@@ -142,5 +142,5 @@ func Teardown(set *v1alpha1.ApplicationSet, live []*v1alpha1.Application, policy
 func letGo(set *v1alpha1.ApplicationSet, app *v1alpha1.Application, reason string) Change {
 	free := *app
 	free.OwnerReferences = slices.DeleteFunc(slices.Clone(app.OwnerReferences), func(o metav1.OwnerReference) bool { return isOwner(&o, set) })
-	return Change{Verb: Update, Name: app.Name, Application: &free, Reason: reason}
+	return Change{Verb: Update, Name: app.Name, Application: &free, Live: app, Reason: reason}
 }

@@ -99,7 +99,7 @@ func (ev *evaluator) render(e *Element, template *program) {
 		e.Err = err
 		// The name by itself, so that a mistake elsewhere is reported with it.
 		alone := renderer{engine: ev.engine, params: e.Params}
-		if name, err := alone.text("spec.template.metadata.name", template.name); err == nil {
+		if name, err := alone.text("spec.template.metadata.name", template.name); err == nil && !ev.patchNames() {
 			e.Name = name
 		}
 		e.Warnings = append(e.Warnings, r.warnings(e.Producer)...)
@@ -108,8 +108,12 @@ func (ev *evaluator) render(e *Element, template *program) {
 	app := ev.application(rendered)
 	e.Name = app.Name
 	if ev.set.Spec.TemplatePatch != nil {
-		if app, err = ev.patch(&r, e, app); err == nil {
+		patched, failed := ev.patch(&r, e, app)
+		switch app, err = patched, failed; {
+		case err == nil:
 			e.Name = app.Name
+		case ev.patchNames():
+			e.Name = "" // which Application it is, is not known: it may stand for any
 		}
 	}
 	if e.lacks = r.lacks(); len(e.lacks) > 0 {
@@ -131,6 +135,12 @@ func (ev *evaluator) render(e *Element, template *program) {
 		e.Warnings = append(e.Warnings, "spec.syncPolicy.preserveResourcesOnDeletion: the finalizer "+resourcesFinalizer+" of the template is left out, since it would delete what is to stay")
 	}
 	e.Application = app
+}
+
+// patchNames reports whether the patch may give Applications another name.
+func (ev *evaluator) patchNames() bool {
+	p := ev.set.Spec.TemplatePatch
+	return p != nil && strings.Contains(*p, "metadata")
 }
 
 // application adds to a rendered template what every generated Application has.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -82,6 +83,11 @@ func (p *plane) sweep(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
+	// The members are the next test's to declare.
+	clusters := client.MatchingLabels{"argocd.argoproj.io/secret-type": "cluster"}
+	if err := p.hub.client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(controlNamespace), clusters); err != nil {
+		t.Logf("sweep the second hub: %v", err)
+	}
 	for _, list := range []client.ObjectList{&v1alpha1.ApplicationSetList{}, &v1alpha1.ApplicationList{}} {
 		if err := p.hub.client.List(ctx, list, client.InNamespace(controlNamespace)); err != nil {
 			t.Logf("sweep the second hub: %v", err)

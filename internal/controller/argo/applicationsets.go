@@ -124,12 +124,13 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 	began := s.opts.Now()
 	result, err := s.evaluate(ctx, &set)
-	s.ended(key)
 	s.metrics.evaluated(key, s.opts.Now().Sub(began))
 	if err != nil {
+		s.moves.fail(key)
 		s.mark(key)
 		return reconcile.Result{}, err
 	}
+	s.ended(key)
 	return result, nil
 }
 

@@ -68,6 +68,18 @@ func (m *moves) end(key types.NamespacedName) []types.NamespacedName {
 	return woken
 }
 
+// fail notes that an evaluation came to nothing: who waits for it, waits for the next.
+func (m *moves) fail(key types.NamespacedName) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.running, key)
+	for _, on := range m.awaits {
+		if n, is := on[key]; is && n <= m.begun[key] {
+			on[key] = m.begun[key] + 1
+		}
+	}
+}
+
 // give notes what somebody is to delete, and returns since when that is so, and
 // one of the sets that must be evaluated before: of what is new, each one whose
 // answer may be older. An evaluation is waited for once, so that two sets do not
@@ -191,6 +203,11 @@ func (m *moves) leave(key types.NamespacedName) bool {
 	delete(m.generated, key)
 	delete(m.begun, key)
 	delete(m.running, key)
+	for _, on := range m.awaits {
+		if _, is := on[key]; is {
+			on[key] = 0 // end, which follows, is what it waits for
+		}
+	}
 	return known
 }
 

@@ -2,6 +2,7 @@ package argo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -82,22 +83,38 @@ func (s *applicationSets) write(ctx context.Context, set *v1alpha1.ApplicationSe
 			s.mark(client.ObjectKeyFromObject(set))
 		}
 	case generate.Update:
-		err = s.update(ctx, c.Application)
-		if apierrors.IsConflict(err) {
-			err = nil // the cache was behind
-			s.wake(client.ObjectKeyFromObject(set))
-		}
+		err = s.update(ctx, set, c)
 	case generate.Delete:
 		err = s.remove(ctx, c)
 	case generate.Release:
-		return s.release(ctx, set, c)
+		done, err = s.release(ctx, set, c)
+		return s.decidedAnew(set, done, err)
 	case generate.Keep, generate.Hold, generate.Refuse:
 	}
-	return true, err
+	return s.decidedAnew(set, err == nil, err)
+}
+
+// errChanged says that a decision was about something else than what is there now.
+var errChanged = errors.New("it was changed since that was decided")
+
+// decidedAnew has a set evaluated again where a decision does not hold any more.
+func (s *applicationSets) decidedAnew(set *v1alpha1.ApplicationSet, done bool, err error) (bool, error) {
+	if !errors.Is(err, errChanged) && !apierrors.IsConflict(err) {
+		return done, err
+	}
+	s.wake(client.ObjectKeyFromObject(set))
+	return false, nil
+}
+
+// changedSince reports whether somebody wrote what a decision was about: another
+// owner, or a person who holds it or edited it.
+func changedSince(decided, live *v1alpha1.Application) bool {
+	return decided.UID != live.UID || generate.Edited(decided, live) || !sameOwner(decided, live)
 }
 
 // update writes everything but the status and the operation, which are others'.
-func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application) error {
+func (s *applicationSets) update(ctx context.Context, set *v1alpha1.ApplicationSet, c generate.Change) error {
+	want := c.Application
 	var live v1alpha1.Application
 	if err := s.client.Get(ctx, client.ObjectKeyFromObject(want), &live); err != nil {
 		return fmt.Errorf("read it: %w", err)
@@ -105,12 +122,18 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	if live.DeletionTimestamp != nil {
 		return nil // since it was decided about
 	}
+	if changedSince(c.Live, &live) {
+		return errChanged
+	}
 	// The answer is written into next, and want shares values with the cache.
 	next, want := live.DeepCopy(), want.DeepCopy()
 	next.Spec, next.Labels, next.Annotations = want.Spec, want.Labels, want.Annotations
 	next.Finalizers, next.OwnerReferences = want.Finalizers, want.OwnerReferences
 	patch := client.MergeFrom(&live)
 	if !sameOwner(&live, next) {
+		if err := s.stillThere(ctx, set, next); err != nil {
+			return err
+		}
 		s.moves.adopt(live.UID, s.opts.Now()) // nobody adopts what is deleted with its set, which the cache may not know yet
 		patch = client.MergeFromWithOptions(&live, client.MergeFromWithOptimisticLock{})
 	}
@@ -121,16 +144,40 @@ func (s *applicationSets) update(ctx context.Context, want *v1alpha1.Application
 	return nil
 }
 
-// remove deletes an Application, and without its finalizer where its workloads
-// are to stay.
-func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
-	app := c.Application
-	if c.StripFinalizer {
-		if err := s.client.Patch(ctx, withoutCascade(app), client.MergeFrom(app), setOwner); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("take off its finalizer: %w", err)
-		}
+// stillThere makes sure that what a set adopts is not given to one that is gone,
+// whose Applications the garbage collector deletes. The server is asked.
+func (s *applicationSets) stillThere(ctx context.Context, set *v1alpha1.ApplicationSet, next *v1alpha1.Application) error {
+	if len(ownerOf(next)) == 0 {
+		return nil
 	}
-	uid := app.UID
-	err := s.client.Delete(ctx, app, client.Preconditions{UID: &uid})
-	return client.IgnoreNotFound(err)
+	var now v1alpha1.ApplicationSet
+	err := s.reader.Get(ctx, client.ObjectKeyFromObject(set), &now)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read its set: %w", err)
+	case err != nil || now.UID != set.UID || now.DeletionTimestamp != nil:
+		return errChanged
+	}
+	return nil
+}
+
+// remove deletes an Application, and without its finalizer where its workloads
+// are to stay. It is the one that was decided about, or nothing is done.
+func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
+	live := &v1alpha1.Application{}
+	if err := s.client.Get(ctx, client.ObjectKeyFromObject(c.Application), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if changedSince(c.Application, live) {
+		return errChanged
+	}
+	if c.StripFinalizer {
+		freed := withoutCascade(live)
+		if err := s.client.Patch(ctx, freed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), setOwner); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		live = freed
+	}
+	uid, version := live.UID, live.ResourceVersion
+	return client.IgnoreNotFound(s.client.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}))
 }

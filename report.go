@@ -22,6 +22,8 @@ const (
 	CondUnsupported    = "UnsupportedFieldWarning"
 	// CondHeld says that a person paused the automated sync.
 	CondHeld = "HeldWarning"
+	// CondContested says that somebody undoes what a self-heal puts back.
+	CondContested = "ContestedFieldWarning"
 	// CondRender is what a render wants said: a random field, a base that is not pinned.
 	CondRender = "RenderWarning"
 )
@@ -40,6 +42,9 @@ type ResourceReport struct {
 	Reason          string
 	Diffs           []FieldDiff
 	Origin          Origin
+	// Drift is since when it differs, and which of its fields are contested; nil
+	// when it does not differ.
+	Drift *Drift
 }
 
 // OperationPhase is the state of a sync (reference 2.1).

@@ -18,6 +18,7 @@ import (
 	"github.com/rutterhq/rutter/internal/compare"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/engine"
+	"github.com/rutterhq/rutter/internal/health"
 	"github.com/rutterhq/rutter/internal/policy"
 )
 
@@ -131,6 +132,9 @@ func declareComparing(ctx context.Context, c client.Client, namespace string, e 
 		return fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
 	}
 	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
+	scripts, _ := argo.ParseHealthScripts(&cm)
+	assessor, _ := health.NewAssessor(scripts)
+	e.SetHealth(assessor)
 	return e.SetComparing(settings)
 }
 

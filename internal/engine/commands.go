@@ -16,7 +16,8 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	u := e.units[unit.ID]
 	if u == nil {
 		u = &state{id: unit.ID, unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
-			refresh: refreshKnown, heals: healLog{}, news: unit.Last == nil}
+			refresh: refreshKnown, drifts: driftLog{}, news: unit.Last == nil}
+		u.drifts.recall(unit.Drifts, e.now())
 		e.units[unit.ID] = u
 		e.byHash[u.hash] = u
 		e.unsettled[u] = unsettled{unit: unit, fresh: true}
@@ -47,10 +48,10 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	}
 }
 
-// sameUnit compares declarations; KnownKinds and Last come from the status that
+// sameUnit compares declarations; KnownKinds, Last and Drifts come from the status that
 // the engine itself caused, and are read at first sight only.
 func sameUnit(a, b rutter.Unit) bool {
-	a.KnownKinds, b.KnownKinds, a.Last, b.Last = nil, nil, nil, nil
+	a.KnownKinds, b.KnownKinds, a.Last, b.Last, a.Drifts, b.Drifts = nil, nil, nil, nil, nil, nil
 	if (a.Problem == nil) != (b.Problem == nil) || a.Problem != nil && a.Problem.Error() != b.Problem.Error() {
 		return false
 	}

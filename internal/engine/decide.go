@@ -110,15 +110,15 @@ func (u *state) tried() bool {
 		slices.Equal(last.Revisions, u.desired.revisions)
 }
 
-// heal starts a repair of exactly what differs, unless it has just been put
-// back so often that somebody is fighting for it.
+// heal starts a repair of exactly what differs, but for what is contested and rests.
 func (u *state) heal(req rutter.SyncRequest, differ, prune []rutter.Ref, now time.Time) verdictOn {
 	if !u.unit.Policy.SelfHeal || u.last != nil && !u.last.Partial && u.last.Phase != rutter.OperationSucceeded && u.attempted == u.desired.key {
 		return verdictOn{}
 	}
 	var soonest time.Duration
 	for _, ref := range differ {
-		if w := u.heals.wait(ref, now); w > 0 {
+		_, all, until := u.drifts.resting(ref, now)
+		if w := until.Sub(now); all && w > 0 {
 			if soonest == 0 || w < soonest {
 				soonest = w
 			}

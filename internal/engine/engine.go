@@ -9,6 +9,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/health"
 )
 
 // Options configure an Engine. All ports are required.
@@ -65,7 +66,8 @@ type Engine struct {
 	tainted     map[kindKey]error
 	namespaces  map[string]bool // server/namespace known to exist as wanted
 
-	comparing    atomic.Pointer[comparing] // what is set for all comparisons
+	comparing    atomic.Pointer[comparing]       // what is set for all comparisons
+	health       atomic.Pointer[health.Assessor] // how an operator has health assessed
 	descriptions *descriptions
 
 	warm  chan struct{} // closed when the first round of renders is over

@@ -228,7 +228,7 @@ func (e *Engine) mark(ctx context.Context, c rutter.Cluster, x victim, from, to 
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if to.server == c.Info().Server {
-		y := newEntry(x.gvk, 0, obj)
+		y := e.newEntry(x.gvk, 0, obj)
 		e.judge(to, x.ref, nil, &y, obj)
 		to.live[x.ref] = &y
 		to.notify()

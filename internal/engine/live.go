@@ -29,11 +29,15 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	l.engine.stats.Applies.Add(1)
 	ref := rutter.RefOf(obj)
 	o := &l.d.objects[step.Index]
-	x := newEntry(o.gvk, 0, obj)
+	x := l.engine.newEntry(o.gvk, 0, obj)
 	x.State, x.DesiredHash = rutter.Synced, o.Hash
 	l.u.mu.Lock()
 	defer l.u.mu.Unlock()
-	x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.d.rules)
+	if l.op.rested[ref] && l.u.desired == l.d && l.u.server == l.server {
+		l.engine.judge(l.u, ref, nil, &x, obj) // not all of it was sent
+	} else {
+		x.OwnedHash, _ = compare.OwnedHash(obj, rutter.FieldManager, l.d.rules)
+	}
 	if l.u.server != l.server {
 		return // the unit has moved to another cluster meanwhile
 	}
@@ -45,6 +49,9 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 			}
 			return
 		}
+	}
+	if x.State == rutter.Synced {
+		l.u.drifts.equal(ref, l.engine.now())
 	}
 	l.u.live[ref] = &x
 	l.u.notify()

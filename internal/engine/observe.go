@@ -8,7 +8,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
-	"github.com/rutterhq/rutter/internal/health"
 	"github.com/rutterhq/rutter/internal/plan"
 )
 
@@ -90,7 +89,7 @@ func (e *Engine) keepStray(hash string, ev rutter.LiveEvent) {
 	if e.strays[hash] == nil {
 		e.strays[hash] = map[strayKey]entry{}
 	}
-	e.strays[hash][key] = newEntry(ev.GVK, ev.Epoch, ev.Object)
+	e.strays[hash][key] = e.newEntry(ev.GVK, ev.Epoch, ev.Object)
 }
 
 // adoptStrays moves what was seen before the unit was known into it; u.mu is held.
@@ -111,13 +110,13 @@ func (e *Engine) adoptStrays(u *state) {
 	}
 }
 
-func newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry {
+func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry {
 	annotations := obj.GetAnnotations()
 	return entry{
 		Verdict: rutter.Verdict{
 			Exists: true, UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion(),
 			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
-			Tracking: annotations[rutter.AnnotationTracking], Health: health.Of(obj),
+			Tracking: annotations[rutter.AnnotationTracking], Health: e.assess(obj),
 		},
 		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
 	}
@@ -136,6 +135,9 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 			return false, false
 		}
 		e.drop(u, ref)
+		if u.desired.declares(ref) {
+			u.drifts.differs(ref, missing, e.now())
+		}
 		u.notify()
 		return true, true
 	}
@@ -151,7 +153,7 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 		u.notify()
 		return true, true
 	}
-	x := newEntry(ev.GVK, ev.Epoch, ev.Object)
+	x := e.newEntry(ev.GVK, ev.Epoch, ev.Object)
 	e.judge(u, ref, old, &x, ev.Object)
 	u.live[ref] = &x
 	same := old != nil && old.State == x.State && old.Health == x.Health && old.Deleting == x.Deleting && old.Exists
@@ -197,6 +199,7 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.desired.rules)
 	if ok && old != nil && old.DesiredHash == d.Hash && old.OwnedHash == owned && old.State == rutter.Synced {
 		x.State, x.OwnedHash = rutter.Synced, owned
+		u.drifts.equal(ref, e.now())
 		return
 	}
 	want, err := e.object(u.unit, u.desired, i)
@@ -208,9 +211,11 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 	res := compare.Local(want, obj, e.options(u.desired, u.server, d.gvk))
 	if res.Equal && !u.desired.webhooks {
 		x.State, x.OwnedHash = rutter.Synced, owned
+		u.drifts.equal(ref, e.now())
 		return
 	}
 	x.State, x.Diffs, x.suspect, x.Reason = rutter.OutOfSync, res.Diffs, true, "differs"
+	u.drifts.differs(ref, res.Diffs, e.now())
 }
 
 // renderAgain is for manifests that the store has given up: they are made anew;
@@ -245,6 +250,15 @@ func (e *Engine) Listed(server string, gvk rutter.GVK, epoch int64) {
 			e.queue.add(id)
 		}
 	}
+}
+
+// declares reports whether an object is one of those that Git declares.
+func (d *desired) declares(ref rutter.Ref) bool {
+	if d == nil {
+		return false
+	}
+	_, ok := d.index[ref]
+	return ok
 }
 
 func (d *desired) uses(gvk rutter.GVK) bool {

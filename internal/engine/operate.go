@@ -61,10 +61,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	}
 	p := plan.Compute(in)
 	if req.SelfHeal {
-		for _, ref := range req.Resources {
-			u.heals.note(ref, e.now())
-		}
-		e.stats.Heals.Add(int64(len(req.Resources)))
+		e.noteHeal(u, req.Resources)
 	}
 	u.mu.Unlock()
 	if p.Refusal != "" {
@@ -82,7 +79,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	out := apply.Run(ctx, apply.Task{
 		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
 		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
-		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, d, i) },
+		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, op, d, i) },
 		Takeover:     func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
 		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
 		Progress: func(m string) {
@@ -104,7 +101,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 // value when the object is sent for another reason: it is not ours to decide.
 // The reference does so only with RespectIgnoreDifferences=true, and otherwise
 // undoes what it was told to ignore.
-func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
+func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, op *operation, d *desired, i int) (*unstructured.Unstructured, error) {
 	want, err := e.object(unit, d, i)
 	if err != nil {
 		u.mu.Lock()
@@ -112,7 +109,8 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		u.mu.Unlock()
 		return nil, err
 	}
-	if !e.keepsOthers(ctx, u, c, d, i) {
+	rules, rests := e.resting(u, op, d, d.objects[i].Ref)
+	if !e.keepsOthers(ctx, u, c, d, i) && !rests {
 		return want, nil
 	}
 	live, err := c.Get(ctx, d.objects[i].gvk, want.GetNamespace(), want.GetName())
@@ -122,7 +120,7 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	if err != nil {
 		return nil, fmt.Errorf("read the live object for its ignored fields: %w", err)
 	}
-	return compare.Respect(want, live, d.rules), nil
+	return compare.Respect(want, live, rules), nil
 }
 
 // renderAt renders the unit's sources at another revision, for one sync.

@@ -157,6 +157,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 			continue
 		}
 		x.State, x.Reason, x.Diffs, x.suspect = rutter.OutOfSync, "changed in Git", nil, true
+		u.drifts.forget(o.Ref)
 	}
 	for ref, x := range u.live {
 		if e.excludes(x.gvk, u.server) {
@@ -165,6 +166,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 		}
 		if _, declared := d.index[ref]; !declared {
 			x.State, x.Reason, x.DesiredHash, x.suspect = rutter.OutOfSync, "not declared", "", false
+			u.drifts.forget(ref)
 		}
 	}
 	if u.op != nil && u.op.key != d.key && u.op.supersedable() {
@@ -278,12 +280,13 @@ func (e *Engine) look(ctx context.Context, u *state, c rutter.Cluster, d *desire
 	switch {
 	case rutter.CodeOf(err) == rutter.CodeNotFound:
 		u.live[o.Ref] = &entry{Verdict: rutter.Verdict{State: rutter.OutOfSync, Reason: "missing", DesiredHash: o.Hash}, gvk: o.gvk}
+		u.drifts.differs(o.Ref, missing, e.now())
 		return false
 	case err != nil:
 		u.live[o.Ref] = &entry{Verdict: rutter.Verdict{State: rutter.SyncUnknown, Reason: err.Error(), DesiredHash: o.Hash}, gvk: o.gvk}
 		return false
 	}
-	x := newEntry(o.gvk, 0, obj)
+	x := e.newEntry(o.gvk, 0, obj)
 	e.judge(u, o.Ref, nil, &x, obj)
 	u.live[o.Ref] = &x
 	return x.suspect
@@ -322,7 +325,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	res := compare.Predicted(predicted, live, e.options(d, c.Info().Server, o.gvk))
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	x := newEntry(o.gvk, 0, live)
+	x := e.newEntry(o.gvk, 0, live)
 	x.DesiredHash = o.Hash
 	if old := u.live[o.Ref]; old != nil {
 		if old.rv > x.rv {
@@ -334,6 +337,9 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	if res.Equal {
 		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
 		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, d.rules)
+		u.drifts.equal(o.Ref, e.now())
+	} else {
+		u.drifts.differs(o.Ref, res.Diffs, e.now())
 	}
 	u.live[o.Ref] = &x
 	u.notify()

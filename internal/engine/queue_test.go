@@ -68,37 +68,6 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestHealLog: the first repairs are at once; who is fought with waits longer
-// and longer, and is forgiven after a while.
-func TestHealLog(t *testing.T) {
-	h, ref, now := healLog{}, rutter.Ref{Kind: "Deployment", Name: "web"}, time.Unix(0, 0)
-	for i := range healBurst - 1 {
-		if h.wait(ref, now) != 0 {
-			t.Fatalf("repair %d waits", i)
-		}
-		h.note(ref, now)
-		now = now.Add(time.Second)
-	}
-	var pauses []time.Duration
-	for range 4 {
-		h.note(ref, now)
-		w := h.wait(ref, now)
-		pauses = append(pauses, w)
-		now = now.Add(w)
-	}
-	if pauses[0] != 2*time.Second || pauses[1] != 6*time.Second {
-		t.Errorf("pauses %v", pauses)
-	}
-	now = now.Add(time.Hour)
-	if h.wait(ref, now) != 0 {
-		t.Error("an old fight is remembered for ever")
-	}
-	h.note(ref, now)
-	if h.wait(ref, now) != 0 {
-		t.Error("the first repair after a quiet hour waits")
-	}
-}
-
 func TestDecide(t *testing.T) {
 	now := time.Unix(1000, 0)
 	ref := rutter.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "a"}
@@ -107,7 +76,7 @@ func TestDecide(t *testing.T) {
 		o := desiredObject{gvk: rutter.GVK{Version: "v1", Kind: "ConfigMap"}}
 		o.Ref, o.Hash = ref, "h"
 		d.objects = append(d.objects, o)
-		u := &state{desired: d, live: map[rutter.Ref]*entry{}, heals: healLog{}, changed: make(chan struct{})}
+		u := &state{desired: d, live: map[rutter.Ref]*entry{}, drifts: driftLog{}, changed: make(chan struct{})}
 		u.unit.Policy = rutter.SyncPolicy{Automated: true, Prune: true, SelfHeal: true}
 		change(u)
 		return u

@@ -96,6 +96,9 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		if x := u.live[o.Ref]; x != nil && x.foreign {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: x.Reason})
 		}
+		if c := contestedWords(res); c != "" {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondContested, Message: c})
+		}
 		r.Sync = worseSync(r.Sync, res.State)
 		r.Resources = append(r.Resources, res)
 		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: u.live[o.Ref] != nil && u.live[o.Ref].Exists})
@@ -136,6 +139,9 @@ func (e *Engine) reportOne(u *state, o *desiredObject) rutter.ResourceReport {
 		if x.State == rutter.Synced && x.DesiredHash != o.Hash {
 			res.State, res.Reason = rutter.OutOfSync, "changed in Git"
 		}
+	}
+	if res.State == rutter.OutOfSync {
+		res.Drift = u.drifts.of(o.Ref)
 	}
 	return res
 }

@@ -54,7 +54,8 @@ type state struct {
 	op        *operation
 	last      *rutter.OperationReport
 	attempted string // desired.key of the last automated attempt
-	heals     healLog
+	// drifts are the fields that differ, or did lately.
+	drifts driftLog
 	// postponed says that something is to be pruned once it is known that no
 	// other unit declares it.
 	postponed bool
@@ -91,6 +92,8 @@ type operation struct {
 	cancel     context.CancelFunc
 	superseded bool
 	retryAt    time.Time
+	// rested are the objects of which a contested field was not sent.
+	rested map[rutter.Ref]bool
 }
 
 // supersedable reports whether a newer desired state ends the operation: every
@@ -128,61 +131,4 @@ func resourceVersion(s string) uint64 {
 		return 0 // not comparable: every event is taken as newer
 	}
 	return n
-}
-
-// healWindow and healBurst bound how often one object is put back at once:
-// after healBurst repairs within healWindow somebody fights for it, and each
-// further repair waits longer (factor 3 from 2 s to 5 min, as reference 2.12).
-const (
-	healWindow = time.Minute
-	healBurst  = 30
-	healMax    = 5 * time.Minute
-)
-
-// healLog remembers the recent repairs of a unit by object.
-type healLog map[rutter.Ref]*heals
-
-type heals struct {
-	recent   []time.Time
-	pauses   int
-	allowed  time.Time
-	lastHeal time.Time
-}
-
-// wait returns how long the next repair of ref must wait.
-func (h healLog) wait(ref rutter.Ref, now time.Time) time.Duration {
-	if x := h[ref]; x != nil {
-		return max(0, x.allowed.Sub(now))
-	}
-	return 0
-}
-
-// note records a repair at now.
-func (h healLog) note(ref rutter.Ref, now time.Time) {
-	x := h[ref]
-	if x == nil {
-		x = &heals{}
-		h[ref] = x
-	}
-	if now.Sub(x.lastHeal) > 2*healMax {
-		x.pauses = 0
-	}
-	x.lastHeal = now
-	keep := x.recent[:0]
-	for _, t := range x.recent {
-		if now.Sub(t) < healWindow {
-			keep = append(keep, t)
-		}
-	}
-	keep = append(keep, now)
-	x.recent = keep
-	if len(x.recent) < healBurst {
-		return
-	}
-	pause := 2 * time.Second
-	for range x.pauses {
-		pause = min(3*pause, healMax)
-	}
-	x.pauses++
-	x.allowed = now.Add(pause)
 }

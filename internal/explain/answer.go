@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/fieldpath"
 )
 
 // mostObjects bounds what is explained of one Application; the rest is counted.
@@ -102,7 +103,7 @@ func differenceOf(s Situation, r rutter.ResourceReport) Difference {
 		d.Cause = &cause
 	}
 	for _, diff := range r.Diffs {
-		path, _ := parsePath(diff.Path)
+		path, _ := fieldpath.Parse(diff.Path)
 		d.Fields = append(d.Fields, Field{FieldDiff: diff, WrittenAt: stamp(writerOf(f.Writers, diff.Manager, path)), Cause: Classify(diff, f)})
 	}
 	return d

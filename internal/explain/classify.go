@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/fieldpath"
 )
 
 // The names of the causes.
@@ -50,7 +51,7 @@ type Facts struct {
 
 // Classify says which of the known causes a field that differs has.
 func Classify(diff rutter.FieldDiff, f Facts) Cause {
-	path, _ := parsePath(diff.Path)
+	path, _ := fieldpath.Parse(diff.Path)
 	w := writerOf(f.Writers, diff.Manager, path)
 	when := written(w)
 	switch kind := kindOf(diff.Manager, w, diff.Path); kind {
@@ -60,19 +61,19 @@ func Classify(diff rutter.FieldDiff, f Facts) Cause {
 		return Cause{kind, "somebody edited it by hand with " + diff.Manager + when, f.byHand()}
 	case Scaler:
 		return Cause{kind, scalerName(diff.Manager) + " scales it" + when,
-			"Leave replicas to the scaler: remove the field" + f.at() + ", or ignore it:\n" + f.rule(path, diff)}
+			"Leave replicas to the scaler: remove the field" + f.at() + ", or ignore it:\n" + f.rule(diff)}
 	case OtherTool:
 		return Cause{kind, "the tool " + diff.Manager + " applies the object too, and wrote this" + when,
 			"Let one tool have the object: take it out of what " + diff.Manager + " applies, or out of Git" + f.at() + ". Until then both write it in turn."}
 	case Controller:
 		return Cause{kind, "the controller " + diff.Manager + " wrote it" + when,
-			"If that is its business, remove the field" + f.at() + " or ignore it:\n" + f.rule(path, diff)}
+			"If that is its business, remove the field" + f.at() + " or ignore it:\n" + f.rule(diff)}
 	case Unowned:
 		return Cause{kind, "no manager is recorded for the live value: the server's default, an admission webhook, or a field that is not there",
-			"Sync it: " + f.syncCommand() + ". If it comes back, a webhook or a default changes it: declare that value" + f.at() + ", or ignore it:\n" + f.rule(path, diff)}
+			"Sync it: " + f.syncCommand() + ". If it comes back, a webhook or a default changes it: declare that value" + f.at() + ", or ignore it:\n" + f.rule(diff)}
 	default:
 		return Cause{kind, diff.Manager + " wrote it" + when,
-			"If " + diff.Manager + " is to have the field, ignore it:\n" + f.rule(path, diff) + "Otherwise put it back: " + f.syncCommand() + "."}
+			"If " + diff.Manager + " is to have the field, ignore it:\n" + f.rule(diff) + "Otherwise put it back: " + f.syncCommand() + "."}
 	}
 }
 
@@ -161,21 +162,10 @@ func (f Facts) byHand() string {
 }
 
 // rule is the narrowest rule that ignores a field of this object.
-func (f Facts) rule(path []segment, diff rutter.FieldDiff) string {
-	var b strings.Builder
-	b.WriteString("spec:\n  ignoreDifferences:\n")
-	r := f.Resource.Ref
-	fmt.Fprintf(&b, "    - group: %s\n      kind: %s\n", quote(r.Group), quote(r.Kind))
-	if r.Namespace != "" {
-		fmt.Fprintf(&b, "      namespace: %s\n", quote(r.Namespace))
+func (f Facts) rule(diff rutter.FieldDiff) string {
+	rule, ok := fieldpath.Rule(f.Resource.Ref, diff.Path)
+	if !ok {
+		rule.Managers = []string{diff.Manager}
 	}
-	fmt.Fprintf(&b, "      name: %s\n", quote(r.Name))
-	if p, ok := pointer(path); ok && len(path) > 0 {
-		fmt.Fprintf(&b, "      jsonPointers: [%s]\n", quote(p))
-	} else if len(path) > 0 {
-		fmt.Fprintf(&b, "      jqPathExpressions: [%s]\n", quote(jq(path)))
-	} else {
-		fmt.Fprintf(&b, "      managedFieldsManagers: [%s]\n", quote(diff.Manager))
-	}
-	return b.String()
+	return fieldpath.Text(rule)
 }

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/rutterhq/rutter/internal/fieldpath"
 )
 
 // Writer is an entry of an object's managedFields.
@@ -41,7 +43,7 @@ func WritersOf(live *unstructured.Unstructured) []Writer {
 
 // writerOf is the entry of a manager that owns a field, or else its latest; nil
 // when it has none.
-func writerOf(writers []Writer, manager string, path []segment) *Writer {
+func writerOf(writers []Writer, manager string, path []fieldpath.Segment) *Writer {
 	var owner, latest *Writer
 	for i := range writers {
 		w := &writers[i]
@@ -62,18 +64,18 @@ func writerOf(writers []Writer, manager string, path []segment) *Writer {
 }
 
 // owns reports whether the entry names the field, or something in it.
-func (w *Writer) owns(path []segment) bool {
+func (w *Writer) owns(path []fieldpath.Segment) bool {
 	at := w.fields
 	for _, s := range path {
 		var next any
 		var ok bool
 		switch {
-		case s.field != "":
-			next, ok = at["f:"+s.field]
-		case s.value != "":
-			next, ok = at["v:"+s.value]
-		case len(s.keys) > 0:
-			next, ok = element(at, s.keys)
+		case s.Field != "":
+			next, ok = at["f:"+s.Field]
+		case s.Value != "":
+			next, ok = at["v:"+s.Value]
+		case len(s.Keys) > 0:
+			next, ok = element(at, s.Keys)
 		default:
 			return true // a list that is owned as a whole
 		}
@@ -88,7 +90,7 @@ func (w *Writer) owns(path []segment) bool {
 }
 
 // element is what is owned of a list's element.
-func element(at map[string]any, keys []key) (any, bool) {
+func element(at map[string]any, keys []fieldpath.Key) (any, bool) {
 	for name, v := range at {
 		if len(name) < 2 || name[:2] != "k:" {
 			continue
@@ -99,7 +101,7 @@ func element(at map[string]any, keys []key) (any, bool) {
 		}
 		same := len(have) == len(keys)
 		for _, k := range keys {
-			same = same && string(have[k.name]) == k.value
+			same = same && string(have[k.Name]) == k.Value
 		}
 		if same {
 			return v, true

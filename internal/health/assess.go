@@ -61,6 +61,11 @@ func NewAssessor(scripts []rutter.HealthScript) (*Assessor, []error) {
 	return a, errs
 }
 
+// Assesses reports whether an operator says how a kind does.
+func (a *Assessor) Assesses(group, kind string) bool {
+	return a != nil && a.script(group+"/"+kind) != nil
+}
+
 // Of is the health of a live object at a time, which scripts may ask for.
 func (a *Assessor) Of(obj *unstructured.Unstructured, now time.Time) rutter.Health {
 	if a == nil || obj == nil || obj.Object == nil || len(a.exact)+len(a.globs) == 0 {

@@ -33,6 +33,26 @@ type ResourceStatus struct {
 	RequiresPruning              bool          `json:"requiresPruning,omitempty"`
 	SyncWave                     int64         `json:"syncWave,omitempty"`
 	RequiresDeletionConfirmation bool          `json:"requiresDeletionConfirmation,omitempty"`
+	// Drift is Rutter's own: since when the object differs, and in which fields.
+	Drift *ResourceDrift `json:"drift,omitempty"`
+}
+
+// ResourceDrift is since when an object is not as Git declares it.
+type ResourceDrift struct {
+	Since  metav1.Time  `json:"since"`
+	Fields []FieldDrift `json:"fields,omitempty"`
+}
+
+// FieldDrift is one field that differs. An empty path is the object as a whole.
+type FieldDrift struct {
+	Path  string      `json:"path,omitempty"`
+	Since metav1.Time `json:"since"`
+	// Returned is how often it came back after it was put back.
+	Returned int64 `json:"returned,omitempty"`
+	// Manager last wrote the live value.
+	Manager string `json:"manager,omitempty"`
+	// ContestedUntil is set while the field is contested: it is not put back before.
+	ContestedUntil *metav1.Time `json:"contestedUntil,omitempty"`
 }
 
 // HealthStatus is how one object does.

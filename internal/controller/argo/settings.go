@@ -16,6 +16,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/health"
 )
 
 // RenderSettings takes what the operator sets for all renders.
@@ -72,6 +73,11 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 	if err := c.applyComparing(comparing); err != nil {
 		return reconcile.Result{}, err
 	}
+	scripts, problems := argo.ParseHealthScripts(&cm)
+	for _, p := range problems {
+		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
+	}
+	c.applyHealth(scripts)
 	c.applySettings(settings, keys)
 	return reconcile.Result{}, nil
 }
@@ -88,6 +94,22 @@ func (c *Controllers) applyComparing(s rutter.CompareSettings) error {
 	}
 	c.comparing = s
 	return nil
+}
+
+// applyHealth hands a change of how the health of kinds is assessed on. A script
+// that cannot be used makes its kinds Unknown.
+func (c *Controllers) applyHealth(scripts []rutter.HealthScript) {
+	c.settingsMu.Lock()
+	defer c.settingsMu.Unlock()
+	if reflect.DeepEqual(scripts, c.scripts) {
+		return
+	}
+	assessor, errs := health.NewAssessor(scripts)
+	for _, err := range errs {
+		c.opts.Logger.Warn("a health script cannot be used", "err", err)
+	}
+	c.opts.Engine.SetHealth(assessor)
+	c.scripts = scripts
 }
 
 func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutter.DecryptionKey) {

@@ -86,6 +86,7 @@ type Controllers struct {
 	sets     *applicationSets
 
 	settingsMu sync.Mutex
+	scripts    []rutter.HealthScript
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
 	comparing  rutter.CompareSettings

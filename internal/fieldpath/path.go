@@ -1,4 +1,4 @@
-package explain
+package fieldpath
 
 import (
 	"encoding/json"
@@ -6,26 +6,27 @@ import (
 	"strings"
 )
 
-// segment is one step of a field's path, as rutter.FieldDiff writes it.
-type segment struct {
-	// field is the name of a field; empty for the others.
-	field string
-	// keys identify an element of a list that is keyed; in order.
-	keys []key
-	// value identifies an element of a set, as JSON.
-	value string
-	// index is the place in a list that is replaced as a whole; -1 for the others.
-	index int
+// Segment is one step of a field's path, as rutter.FieldDiff writes it.
+type Segment struct {
+	// Field is the name of a field; empty for the others.
+	Field string
+	// Keys identify an element of a list that is keyed; in order.
+	Keys []Key
+	// Value identifies an element of a set, as JSON.
+	Value string
+	// Index is the place in a list that is replaced as a whole; -1 for the others.
+	Index int
 }
 
-type key struct{ name, value string }
+// Key is one field of the key of an element, with its value as JSON.
+type Key struct{ Name, Value string }
 
-// parsePath reads a path such as .spec.containers[name="web"].image; false for
+// Parse reads a path such as .spec.containers[name="web"].image; false for
 // what is none, such as a note that more fields differ.
-func parsePath(text string) ([]segment, bool) {
-	var out []segment
+func Parse(text string) ([]Segment, bool) {
+	var out []Segment
 	for text != "" {
-		var s segment
+		var s Segment
 		var ok bool
 		if s, text, ok = nextSegment(text); !ok {
 			return nil, false
@@ -35,15 +36,15 @@ func parsePath(text string) ([]segment, bool) {
 	return out, len(out) > 0
 }
 
-func nextSegment(text string) (s segment, rest string, ok bool) {
-	s.index = -1
+func nextSegment(text string) (s Segment, rest string, ok bool) {
+	s.Index = -1
 	if name, found := strings.CutPrefix(text, "."); found {
 		end := strings.IndexAny(name, ".[")
 		if end < 0 {
 			end = len(name)
 		}
-		s.field = name[:end]
-		return s, name[end:], end > 0 && !strings.ContainsAny(s.field, `]"=, `)
+		s.Field = name[:end]
+		return s, name[end:], end > 0 && !strings.ContainsAny(s.Field, `]"=, `)
 	}
 	text, found := strings.CutPrefix(text, "[")
 	if !found || text == "" {
@@ -55,10 +56,10 @@ func nextSegment(text string) (s segment, rest string, ok bool) {
 		if err != nil {
 			return s, "", false
 		}
-		s.field, _ = strconv.Unquote(quoted) // QuotedPrefix has looked
+		s.Field, _ = strconv.Unquote(quoted) // QuotedPrefix has looked
 		text = text[len(quoted):]
 	case c == '=':
-		if s.value, text, ok = cutJSON(text[1:]); !ok {
+		if s.Value, text, ok = cutJSON(text[1:]); !ok {
 			return s, "", false
 		}
 	case c >= '0' && c <= '9':
@@ -67,9 +68,9 @@ func nextSegment(text string) (s segment, rest string, ok bool) {
 		if err != nil {
 			return s, "", false
 		}
-		s.index, text = n, text[len(digits):]
+		s.Index, text = n, text[len(digits):]
 	default:
-		if s.keys, text, ok = cutKeys(text); !ok {
+		if s.Keys, text, ok = cutKeys(text); !ok {
 			return s, "", false
 		}
 	}
@@ -78,14 +79,14 @@ func nextSegment(text string) (s segment, rest string, ok bool) {
 }
 
 // cutKeys reads name=JSON,name=JSON.
-func cutKeys(text string) (keys []key, rest string, ok bool) {
+func cutKeys(text string) (keys []Key, rest string, ok bool) {
 	for {
 		name, after, found := strings.Cut(text, "=")
 		if !found || name == "" {
 			return nil, "", false
 		}
-		k := key{name: name}
-		if k.value, text, ok = cutJSON(after); !ok {
+		k := Key{Name: name}
+		if k.Value, text, ok = cutJSON(after); !ok {
 			return nil, "", false
 		}
 		keys = append(keys, k)
@@ -105,41 +106,41 @@ func cutJSON(text string) (value, rest string, ok bool) {
 	return string(v), text[dec.InputOffset():], true
 }
 
-// pointer is the path as a JSON pointer; false when it leads through a list, whose
+// Pointer is the path as a JSON pointer; false when it leads through a list, whose
 // elements a pointer only knows by their place.
-func pointer(path []segment) (string, bool) {
+func Pointer(path []Segment) (string, bool) {
 	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	var b strings.Builder
 	for _, s := range path {
-		if s.field == "" {
+		if s.Field == "" {
 			return "", false
 		}
-		b.WriteString("/" + escape.Replace(s.field))
+		b.WriteString("/" + escape.Replace(s.Field))
 	}
 	return b.String(), true
 }
 
-// jq is the path as a jq path expression.
-func jq(path []segment) string {
+// JQ is the path as a jq path expression.
+func JQ(path []Segment) string {
 	var b strings.Builder
 	for _, s := range path {
 		switch {
-		case s.field != "":
+		case s.Field != "":
 			if b.Len() == 0 || strings.HasSuffix(b.String(), ")") {
 				if b.Len() > 0 {
 					b.WriteString(" | ")
 				}
 				b.WriteString(".")
 			}
-			b.WriteString("[" + quote(s.field) + "]")
-		case s.index >= 0:
-			b.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case s.value != "":
-			b.WriteString("[] | select(. == " + s.value + ")")
+			b.WriteString("[" + quote(s.Field) + "]")
+		case s.Index >= 0:
+			b.WriteString("[" + strconv.Itoa(s.Index) + "]")
+		case s.Value != "":
+			b.WriteString("[] | select(. == " + s.Value + ")")
 		default:
-			terms := make([]string, 0, len(s.keys))
-			for _, k := range s.keys {
-				terms = append(terms, ".["+quote(k.name)+"] == "+k.value)
+			terms := make([]string, 0, len(s.Keys))
+			for _, k := range s.Keys {
+				terms = append(terms, ".["+quote(k.Name)+"] == "+k.Value)
 			}
 			b.WriteString("[] | select(" + strings.Join(terms, " and ") + ")")
 		}

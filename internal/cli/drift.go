@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
@@ -26,6 +28,10 @@ type DriftRow struct {
 	InSyncAt time.Time `json:"inSyncAt"`
 	// MaxAgeSeconds is how long ago that is.
 	MaxAgeSeconds int64 `json:"maxAgeSeconds"`
+	// Since is when the controller first saw the oldest drift of it, where it has
+	// recorded that, and AgeSeconds how long ago that is.
+	Since      *time.Time `json:"since,omitempty"`
+	AgeSeconds int64      `json:"ageSeconds,omitempty"`
 	// Heals says that the Application puts it back by itself.
 	Heals   bool          `json:"heals"`
 	Objects []DriftObject `json:"objects"`
@@ -40,7 +46,14 @@ type DriftObject struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// What is missing, extra or differs.
-	What string `json:"what"`
+	What  string     `json:"what"`
+	Since *time.Time `json:"since,omitempty"`
+	// Fields are those that differ, as far as the status lists them.
+	Fields []string `json:"fields,omitempty"`
+	// Contested are the fields that are left alone for a while, as Rivals write
+	// them again each time.
+	Contested []string `json:"contested,omitempty"`
+	Rivals    []string `json:"rivals,omitempty"`
 }
 
 const (
@@ -54,8 +67,9 @@ func (r *root) driftCommand() *cobra.Command {
 	return r.outputFlag(&cobra.Command{
 		Use: "drift", Short: "List what has drifted from Git over the fleet, oldest first", Args: cobra.NoArgs,
 		Long: "Lists the Applications that were synced to the revision that is current, and whose objects are not in sync any more, as\n" +
-			"the controller last saw them. MAX AGE is the time since the last full sync: all was in sync then, so the drift is not older\n" +
-			"(an extra object may be: a sync without pruning leaves it). A change in Git that waits for a sync is no drift.\n" +
+			"the controller last saw them. AGE is how long ago the oldest difference was first seen; with < it is the time since the last\n" +
+			"full sync: all was in sync then, so the drift is not older (an extra object may be: a sync without pruning leaves it). A\n" +
+			"change in Git that waits for a sync is no drift. A contested field is one that somebody writes again whenever it is put back.\n" +
 			"'rutter explain APP' says who did it and what to do.",
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := r.client()
@@ -80,9 +94,12 @@ func (r *root) driftCommand() *cobra.Command {
 }
 
 func driftTable(rows []DriftRow) table {
-	t := table{header: []string{"MAX AGE", "APPLICATION", "CLUSTER", "OBJECT", "WHAT", "HEALS", "NAMESPACE", "REVISION"}, wide: 2}
+	t := table{header: []string{"AGE", "APPLICATION", "CLUSTER", "OBJECT", "WHAT", "HEALS", "NAMESPACE", "REVISION"}, wide: 2}
 	for _, d := range rows {
-		age := duration.HumanDuration(time.Duration(d.MaxAgeSeconds) * time.Second)
+		age := "<" + duration.HumanDuration(time.Duration(d.MaxAgeSeconds)*time.Second)
+		if d.Since != nil {
+			age = duration.HumanDuration(time.Duration(d.AgeSeconds) * time.Second)
+		}
 		heals := "no"
 		if d.Heals {
 			heals = "yes"
@@ -91,7 +108,11 @@ func driftTable(rows []DriftRow) table {
 			t.rows = append(t.rows, []string{age, d.Application, orDash(d.Cluster), object, what, heals, d.Namespace, short(d.Revision)})
 		}
 		for _, o := range d.Objects {
-			add(rutter.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String(), o.What)
+			what := o.What
+			if len(o.Contested) > 0 {
+				what += ", contested by " + orDash(strings.Join(o.Rivals, ", "))
+			}
+			add(rutter.Ref{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}.String(), what)
 		}
 		switch {
 		case d.More > 0:
@@ -121,7 +142,7 @@ func driftOf(apps []v1alpha1.Application, now time.Time) []DriftRow {
 			case len(row.Objects) == driftObjects:
 				row.More++
 			default:
-				row.Objects = append(row.Objects, DriftObject{Group: res.Group, Kind: res.Kind, Namespace: res.Namespace, Name: res.Name, What: whatOf(res)})
+				row.add(res, now)
 			}
 		}
 		if len(row.Objects) == 0 { // what differs is not in a status that was cut
@@ -132,9 +153,41 @@ func driftOf(apps []v1alpha1.Application, now time.Time) []DriftRow {
 	return rows
 }
 
+// add takes an object into the row, and the time since when it differs.
+func (d *DriftRow) add(res v1alpha1.ResourceStatus, now time.Time) {
+	o := DriftObject{Group: res.Group, Kind: res.Kind, Namespace: res.Namespace, Name: res.Name, What: whatOf(res)}
+	if known := argo.DriftOf(res); known != nil {
+		since := known.Since.UTC()
+		o.Since = &since
+		if d.Since == nil || since.Before(*d.Since) {
+			d.Since, d.AgeSeconds = &since, max(0, int64(now.Sub(since).Seconds()))
+		}
+		for _, f := range known.Fields {
+			if f.Path != "" {
+				o.Fields = append(o.Fields, f.Path)
+			}
+		}
+		for _, f := range known.Contested() {
+			o.Contested = append(o.Contested, f.Path)
+			if f.Manager != "" && !slices.Contains(o.Rivals, f.Manager) {
+				o.Rivals = append(o.Rivals, f.Manager)
+			}
+		}
+	}
+	d.Objects = append(d.Objects, o)
+}
+
+// from is when the drift of a row began, at the earliest.
+func (d DriftRow) from() time.Time {
+	if d.Since != nil {
+		return *d.Since
+	}
+	return d.InSyncAt
+}
+
 func sortDrift(rows []DriftRow) {
 	slices.SortFunc(rows, func(a, b DriftRow) int {
-		return cmp.Or(a.InSyncAt.Compare(b.InSyncAt), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Application, b.Application))
+		return cmp.Or(a.from().Compare(b.from()), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Application, b.Application))
 	})
 }
 

@@ -81,7 +81,33 @@ func TestDriftTable(t *testing.T) {
 	})
 	cut := drifted("cut", func(a *v1alpha1.Application) { a.Status.Resources = nil })
 	rows := driftTable(driftOf([]v1alpha1.Application{app, cut}, time.Date(2026, 8, 1, 14, 0, 0, 0, time.UTC))).rows
-	if len(rows) != 102 || rows[0][0] != "3h" || rows[100][3] != "and 53 more" || rows[101][1] != "cut" {
+	if len(rows) != 102 || rows[0][0] != "<3h" || rows[100][3] != "and 53 more" || rows[101][1] != "cut" {
 		t.Errorf("%d rows: %q … %q", len(rows), rows[0], rows[len(rows)-2:])
+	}
+}
+
+// TestDriftSince: what the controller has recorded is the age, and who contests.
+func TestDriftSince(t *testing.T) {
+	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
+	at := func(minutes int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(-minutes) * time.Minute)) }
+	until := at(-5)
+	app := drifted("fought", func(a *v1alpha1.Application) {
+		a.Status.Resources[0].Drift = &v1alpha1.ResourceDrift{Since: at(10), Fields: []v1alpha1.FieldDrift{
+			{Path: ".spec.replicas", Since: at(10), Returned: 6, Manager: "rival", ContestedUntil: &until}, {Path: ".data.a", Since: at(2)},
+		}}
+	})
+	rows := driftOf([]v1alpha1.Application{drifted("bound", nil), app}, now)
+	sortDrift(rows)
+	if len(rows) != 2 || rows[0].Application != "bound" || rows[1].AgeSeconds != 600 || rows[1].Since == nil {
+		t.Fatalf("%+v", rows)
+	}
+	since := now.Add(-10 * time.Minute)
+	want := DriftObject{Kind: "ConfigMap", Name: "c", What: "differs", Since: &since, Fields: []string{".spec.replicas", ".data.a"},
+		Contested: []string{".spec.replicas"}, Rivals: []string{"rival"}}
+	if d := cmp.Diff(want, rows[1].Objects[0]); d != "" {
+		t.Error(d)
+	}
+	if table := driftTable(rows[1:]).rows; table[0][0] != "10m" || table[0][4] != "differs, contested by rival" {
+		t.Errorf("%q", table[0])
 	}
 }

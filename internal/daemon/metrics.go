@@ -1,8 +1,11 @@
 package daemon
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/forge"
 )
 
@@ -33,7 +36,7 @@ func (d *daemon) collector() prometheus.Collector {
 	if f, ok := d.sets.Forges.(*forge.Client); ok {
 		g = append(g, forges{f})
 	}
-	return append(g, requests{d}, d.controllers.Metrics())
+	return append(g, requests{d}, drifts{d}, d.controllers.Metrics())
 }
 
 // requests counts the requests to all members by verb.
@@ -49,6 +52,31 @@ func (r requests) Collect(ch chan<- prometheus.Metric) {
 	for verb, n := range r.d.clusters.Requests() {
 		ch <- prometheus.MustNewConstMetric(requestsDesc, prometheus.CounterValue, float64(n), verb)
 	}
+}
+
+// drifts shows the units that differ from what they were last synced to; those
+// that do not have no series.
+type drifts struct{ d *daemon }
+
+var (
+	driftSince     = prometheus.NewDesc("rutter_app_drift_since_timestamp_seconds", "When an application began to differ from what it was last synced to.", []string{"namespace", "name", "project", "dest_server"}, nil)
+	driftContested = prometheus.NewDesc("rutter_app_contested_fields", "Fields that are left alone for a while, because somebody writes them again whenever they are put back.", []string{"namespace", "name", "project", "dest_server"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (drifts) Describe(ch chan<- *prometheus.Desc) {
+	ch <- driftSince
+	ch <- driftContested
+}
+
+// Collect implements prometheus.Collector.
+func (x drifts) Collect(ch chan<- prometheus.Metric) {
+	x.d.engine.Drifts(func(id rutter.UnitID, project, server string, since time.Time, contested int) {
+		ch <- prometheus.MustNewConstMetric(driftSince, prometheus.GaugeValue, float64(since.Unix()), id.Namespace, id.Name, project, server)
+		if contested > 0 {
+			ch <- prometheus.MustNewConstMetric(driftContested, prometheus.GaugeValue, float64(contested), id.Namespace, id.Name, project, server)
+		}
+	})
 }
 
 // forges counts what hosting services are asked, and shows what they still allow.

@@ -39,6 +39,7 @@ type drifted struct {
 	last     time.Time // when something last happened to it
 	manager  string
 	healed   []time.Time // the repairs within contestWindow
+	mended   bool        // it was put back, and has not been seen to differ since
 	returned int
 	pauses   int
 	rests    time.Time
@@ -67,9 +68,10 @@ func (l driftLog) differs(ref rutter.Ref, diffs []rutter.FieldDiff, now time.Tim
 		}
 		if f.since.IsZero() {
 			f.since, f.last = now, now
-			if len(f.healed) > 0 || f.pauses > 0 {
-				f.returned++
-			}
+		}
+		if f.mended {
+			f.mended = false
+			f.returned++
 		}
 		if d.Manager != "" && d.Manager != rutter.FieldManager {
 			f.manager = d.Manager
@@ -119,7 +121,7 @@ func (l driftLog) heal(ref rutter.Ref, now time.Time) (contested []string) {
 		if now.Sub(f.last) > contestOver {
 			f.pauses = 0
 		}
-		f.last = now
+		f.last, f.mended = now, true
 		f.healed = slices.DeleteFunc(f.healed, func(t time.Time) bool { return now.Sub(t) > contestWindow })
 		f.healed = append(f.healed, now)
 		limit := contestedAfter

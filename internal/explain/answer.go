@@ -33,6 +33,8 @@ type Difference struct {
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
 	State     rutter.SyncState `json:"state"`
+	// Since is when it was first seen so; RFC 3339, empty when not known.
+	Since string `json:"since,omitempty"`
 	// File and Line are where Git declares the object.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -47,7 +49,14 @@ type Field struct {
 
 	// WrittenAt is when its manager last wrote; RFC 3339, empty when not known.
 	WrittenAt string `json:"writtenAt,omitempty"`
-	Cause     Cause  `json:"cause"`
+	// Since is when it was first seen to differ; RFC 3339, empty when not known.
+	Since string `json:"since,omitempty"`
+	// Returned is how often it came back after it was put back.
+	Returned int `json:"returned,omitempty"`
+	// ContestedUntil is set while it is not put back, as somebody writes it again
+	// each time; RFC 3339.
+	ContestedUntil string `json:"contestedUntil,omitempty"`
+	Cause          Cause  `json:"cause"`
 }
 
 // Situation is what is known of an Application, from whom it was read.
@@ -102,9 +111,16 @@ func differenceOf(s Situation, r rutter.ResourceReport) Difference {
 		cause := ClassifyObject(f)
 		d.Cause = &cause
 	}
+	if r.Drift != nil {
+		d.Since = rfc3339(r.Drift.Since)
+	}
 	for _, diff := range r.Diffs {
 		path, _ := fieldpath.Parse(diff.Path)
-		d.Fields = append(d.Fields, Field{FieldDiff: diff, WrittenAt: stamp(writerOf(f.Writers, diff.Manager, path)), Cause: Classify(diff, f)})
+		x := Field{FieldDiff: diff, WrittenAt: stamp(writerOf(f.Writers, diff.Manager, path)), Cause: Classify(diff, f)}
+		if known, ok := driftOf(r.Drift, diff.Path); ok {
+			x.Since, x.Returned, x.ContestedUntil = rfc3339(known.Since), known.Returned, rfc3339(known.RestsUntil)
+		}
+		d.Fields = append(d.Fields, x)
 	}
 	return d
 }

@@ -40,6 +40,7 @@ func notSyncing(s Situation) []Cause {
 	if c, ok := lastSync(s); ok {
 		out = append(out, c)
 	}
+	out = append(out, contested(s)...)
 	if differs && s.Hold == "" {
 		out = append(out, policies(s)...)
 	}

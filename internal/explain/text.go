@@ -48,12 +48,18 @@ func writeDifference(b *strings.Builder, d Difference) {
 	if p := place(rutter.Origin{File: d.File, Line: d.Line}); p != "" {
 		b.WriteString(" (Git: " + p + ")")
 	}
+	if d.Since != "" {
+		b.WriteString(", since " + d.Since)
+	}
 	b.WriteByte('\n')
 	if d.Cause != nil {
 		writeCause(b, "    ", *d.Cause)
 	}
 	for _, f := range d.Fields {
 		fmt.Fprintf(b, "    %s\n      Git:  %s\n      live: %s\n", f.Path, cmp.Or(f.Desired, "nothing"), cmp.Or(f.Live, "nothing"))
+		if f.Returned > 0 {
+			fmt.Fprintf(b, "      differs since %s; came back %d times after it was put back\n", f.Since, f.Returned)
+		}
 		writeCause(b, "      ", f.Cause)
 	}
 }

@@ -26,7 +26,11 @@ func TestSelfHeal(t *testing.T) {
 	w := start(t) // not parallel: the times mean something
 	app := unique("heal")
 	ns := w.alpha.namespace(t, "heal")
-	r := w.repo(t, "heal", tree{"app/web.yaml": deployment("web", 2) + "---\n" + service("web")})
+	text := service("web")
+	for i := range edits { // each once: a field that is put back again and again is contested
+		text += "---\n" + deployment(fmt.Sprint("web-", i), 2)
+	}
+	r := w.repo(t, "heal", tree{"app/web.yaml": text})
 	w.create(t, application(app, "app", ""), vars{"REPO": r.url, "NS": ns})
 	w.awaitSynced(t, app, "")
 
@@ -34,7 +38,7 @@ func TestSelfHeal(t *testing.T) {
 		before := counter(t, w.addr, "rutter_objects_healed_total")
 		took := make([]time.Duration, 0, edits)
 		for i := range edits {
-			took = append(took, scaleAndWait(t, w.alpha, ns, "web", int32(3+i%5), 2))
+			took = append(took, scaleAndWait(t, w.alpha, ns, fmt.Sprint("web-", i), int32(3+i%5), 2))
 		}
 		slices.Sort(took)
 		t.Logf("edit to repair, %d edits: p50 %s, p99 %s, max %s", edits, took[len(took)/2], took[len(took)*99/100], took[len(took)-1])

@@ -100,7 +100,7 @@ func FormerManager(manager, operation, subresource string) bool {
 	switch manager {
 	case "kubectl-client-side-apply":
 		return operation == "Update"
-	case "argocd-controller", "argocd-application-controller":
+	case "argocd-controller", "argocd-application-controller", "helm-controller":
 		return true
 	case "kustomize-controller":
 		return operation == "Apply"

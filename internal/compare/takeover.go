@@ -113,6 +113,7 @@ func ourMark(name string) bool { return name == rutter.LabelUnit || name == rutt
 func formerMark(name string) bool {
 	switch name {
 	case lastApplied, "kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/checksum",
+		"helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace",
 		"app.kubernetes.io/instance":
 		return true
 	}

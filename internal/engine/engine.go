@@ -69,6 +69,7 @@ type Engine struct {
 	comparing    atomic.Pointer[comparing]       // what is set for all comparisons
 	health       atomic.Pointer[health.Assessor] // how an operator has health assessed
 	descriptions *descriptions
+	tools        *tools
 
 	warm  chan struct{} // closed when the first round of renders is over
 	stats Stats
@@ -111,7 +112,7 @@ func New(opts Options) *Engine {
 		warm: make(chan struct{}),
 	}
 	e.comparing.Store(&comparing{})
-	e.descriptions = newDescriptions()
+	e.descriptions, e.tools = newDescriptions(), newTools()
 	e.repos = newRepos(opts)
 	return e
 }

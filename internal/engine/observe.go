@@ -119,6 +119,7 @@ func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstruc
 			Tracking: annotations[rutter.AnnotationTracking], Health: e.assess(obj),
 		},
 		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
+		owner: ownerOf(obj),
 	}
 }
 
@@ -215,6 +216,9 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		return
 	}
 	x.State, x.Diffs, x.suspect, x.Reason = rutter.OutOfSync, res.Diffs, true, "differs"
+	if old != nil && old.claimed != "" && x.owner != nil && *x.owner == *old.owner {
+		x.claimed, x.suspect, x.Reason = old.claimed, false, old.claimed
+	}
 	u.drifts.differs(ref, res.Diffs, e.now())
 }
 

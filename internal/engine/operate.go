@@ -110,7 +110,13 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		return nil, err
 	}
 	rules, rests := e.resting(u, op, d, d.objects[i].Ref)
-	if !e.keepsOthers(ctx, u, c, d, i) && !rests {
+	keeps := e.keepsOthers(ctx, u, c, d, i)
+	if words, err := e.otherTool(ctx, c, u.ownerOf(d.objects[i].Ref)); err != nil {
+		return nil, err
+	} else if words != "" {
+		return nil, e.leaveToTool(u, d, d.objects[i].Ref, words)
+	}
+	if !keeps && !rests {
 		return want, nil
 	}
 	live, err := c.Get(ctx, d.objects[i].gvk, want.GetNamespace(), want.GetName())

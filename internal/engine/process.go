@@ -46,6 +46,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 	if !e.watchAll(u, c) {
 		return // woken by Listed
 	}
+	e.reclaim(ctx, u, c)
 	e.examine(ctx, u, c)
 	e.act(ctx, u, c)
 }

@@ -96,6 +96,9 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		if x := u.live[o.Ref]; x != nil && x.foreign {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: x.Reason})
 		}
+		if c := toolWords(u.live[o.Ref], o.Ref); c != "" {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: c})
+		}
 		if c := contestedWords(res); c != "" {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondContested, Message: c})
 		}

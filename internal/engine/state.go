@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/inventory"
 	"github.com/rutterhq/rutter/internal/plan"
 )
 
@@ -83,6 +84,10 @@ type entry struct {
 	ceded bool
 	// former is true where another tool has applied the object before us.
 	former bool
+	// owner is what another tool's marks on it name, nil when there are none, and
+	// claimed why it is left to that tool.
+	owner   *inventory.Owner
+	claimed string
 }
 
 // operation is a sync in progress.

@@ -37,6 +37,8 @@ type Unit struct {
 	Sources  []Source
 	Target   Target
 	Policy   SyncPolicy
+	// Windows are the sync windows of its project that concern it.
+	Windows []SyncWindow
 	// Ignore are fields whose live value is not compared.
 	Ignore []IgnoreRule
 	// KnownKinds are kinds that an earlier revision managed (from the status),

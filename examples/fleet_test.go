@@ -39,7 +39,7 @@ var clusterScoped = []string{"PriorityClass"}
 
 // fleet is what the folder root declares.
 type fleet struct {
-	projects map[string]*v1alpha1.AppProject
+	projects map[string]*policy.Project
 	apps     []*v1alpha1.Application
 }
 
@@ -52,7 +52,7 @@ func (*fleet) Snapshot(rutter.Repo) (rutter.Snapshot, error) { return osdir.Open
 // load reads and generates everything that the demo's root Application leads to.
 func load(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{projects: map[string]*v1alpha1.AppProject{}}
+	f := &fleet{projects: map[string]*policy.Project{}}
 	var sets []*v1alpha1.ApplicationSet
 	files, err := filepath.Glob("fleet/root/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -62,7 +62,7 @@ func load(t *testing.T) *fleet {
 		for _, o := range decode(t, file) {
 			switch x := o.(type) {
 			case *v1alpha1.AppProject:
-				f.projects[x.Name] = x
+				f.projects[x.Name] = policy.New(x, policy.Around{})
 			case *v1alpha1.Application:
 				f.apps = append(f.apps, x)
 			case *v1alpha1.ApplicationSet:
@@ -137,7 +137,7 @@ func (f *fleet) check(t *testing.T, app *v1alpha1.Application, golden *strings.B
 	t.Helper()
 	project := f.projects[app.Spec.Project]
 	unit, conditions := argo.ToUnit(app, argo.Config{Namespace: "argocd", Cluster: clusterOf},
-		func(name string) (*v1alpha1.AppProject, bool) { p, ok := f.projects[name]; return p, ok })
+		func(name string) (*policy.Project, bool) { p, ok := f.projects[name]; return p, ok })
 	cluster, known := clusterOf(unit.Target)
 	if unit.Problem != nil || len(conditions) > 0 || !known || project == nil {
 		t.Errorf("%s: %v %v, target %+v, project %q", app.Name, unit.Problem, conditions, unit.Target, app.Spec.Project)
@@ -160,7 +160,7 @@ func (f *fleet) check(t *testing.T, app *v1alpha1.Application, golden *strings.B
 		if ref.Namespace == "" && namespaced {
 			ref.Namespace = unit.Target.Namespace
 		}
-		if err := policy.CheckResource(project, cluster, ref, namespaced); err != nil {
+		if err := project.CheckResource(cluster, ref, namespaced); err != nil {
 			t.Errorf("%s: %v", app.Name, err)
 		}
 		if why := impossible(o); why != "" {
@@ -231,8 +231,8 @@ func TestSingle(t *testing.T) {
 	if !ok {
 		t.Fatalf("it holds a %T", objects[0])
 	}
-	anything := &v1alpha1.AppProject{Spec: v1alpha1.AppProjectSpec{SourceRepos: []string{"*"}, Destinations: []v1alpha1.ApplicationDestination{{Server: "*", Namespace: "*"}}}}
-	unit, conditions := argo.ToUnit(app, argo.Config{Namespace: "argocd", Cluster: clusterOf}, func(string) (*v1alpha1.AppProject, bool) { return anything, true })
+	anything := policy.New(&v1alpha1.AppProject{Spec: v1alpha1.AppProjectSpec{SourceRepos: []string{"*"}, Destinations: []v1alpha1.ApplicationDestination{{Server: "*", Namespace: "*"}}}}, policy.Around{})
+	unit, conditions := argo.ToUnit(app, argo.Config{Namespace: "argocd", Cluster: clusterOf}, func(string) (*policy.Project, bool) { return anything, true })
 	if unit.Problem != nil || len(conditions) > 0 {
 		t.Errorf("%v %v", unit.Problem, conditions)
 	}

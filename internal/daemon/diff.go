@@ -19,7 +19,6 @@ import (
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/health"
-	"github.com/rutterhq/rutter/internal/policy"
 )
 
 // DiffConfig is what Diff needs.
@@ -49,11 +48,11 @@ func Diff(ctx context.Context, cfg DiffConfig) (rutter.Report, error) {
 		return rutter.Report{}, fmt.Errorf("read application %q in namespace %q: %w", cfg.App.Name, cfg.App.Namespace, err)
 	}
 	app.Spec.SyncPolicy = withoutAutomation(app.Spec.SyncPolicy)
-	unit, _ := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, func(name string) (*v1alpha1.AppProject, bool) {
-		var p v1alpha1.AppProject
-		err := c.Get(ctx, client.ObjectKey{Namespace: cfg.Namespace, Name: name}, &p)
-		return &p, err == nil
-	})
+	projects, err := readProjects(ctx, c, cfg.Namespace)
+	if err != nil {
+		return rutter.Report{}, err
+	}
+	unit, _ := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, projects)
 	tmp, err := os.MkdirTemp("", "rutter-diff-")
 	if err != nil {
 		return rutter.Report{}, fmt.Errorf("make a folder for the mirror: %w", err)
@@ -106,6 +105,10 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 	if err := errors.Join(o.clusters.SetLocal(rc), declareClusters(ctx, c, namespace, o.clusters)); err != nil {
 		return err
 	}
+	projects, err := readProjects(ctx, c, namespace)
+	if err != nil {
+		return err
+	}
 	types, err := compare.NewTypes(nil)
 	if err != nil {
 		return err
@@ -117,8 +120,7 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 			default:
 			}
 		},
-		Permit:     func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error { return nil },
-		PermitRepo: permitRepo(ctx, c, namespace),
+		Permit: permitObject(projects), PermitRepo: permitRepo(projects),
 	})
 	sink.engine = o.engine
 	return declareComparing(ctx, c, namespace, o.engine)
@@ -157,21 +159,6 @@ func declareClusters(ctx context.Context, c client.Client, namespace string, mem
 		}
 	}
 	return nil
-}
-
-// permitRepo asks the projects of a control plane.
-func permitRepo(ctx context.Context, c client.Client, namespace string) func(string, rutter.Repo) error {
-	return func(project string, repo rutter.Repo) error {
-		var p v1alpha1.AppProject
-		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: project}, &p)
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("read project %q: %w", project, err)
-		}
-		if err != nil {
-			return nil //nolint:nilerr // the unit itself says that its project is missing
-		}
-		return policy.CheckSource(&p, repo.URL) // it says which rule
-	}
 }
 
 // observe returns the unit's report once everything has been compared.

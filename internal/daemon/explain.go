@@ -41,11 +41,11 @@ func Explain(ctx context.Context, cfg DiffConfig) (explain.Answer, error) {
 	if err := c.Get(ctx, cfg.App, &app); err != nil {
 		return explain.Answer{}, fmt.Errorf("read application %q in namespace %q: %w", cfg.App.Name, cfg.App.Namespace, err)
 	}
-	unit, conditions := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, func(name string) (*v1alpha1.AppProject, bool) {
-		var p v1alpha1.AppProject
-		err := c.Get(ctx, client.ObjectKey{Namespace: cfg.Namespace, Name: name}, &p)
-		return &p, err == nil
-	})
+	projects, err := readProjects(ctx, c, cfg.Namespace)
+	if err != nil {
+		return explain.Answer{}, err
+	}
+	unit, conditions := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, projects)
 	s := explain.Situation{Application: app.Name, Cluster: unit.Target.Name, Policy: unit.Policy, Conditions: conditions, Operation: operationOf(&app)}
 	for _, cond := range app.Status.Conditions {
 		s.Conditions = append(s.Conditions, rutter.Condition{Type: cond.Type, Message: cond.Message})

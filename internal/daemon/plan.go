@@ -18,6 +18,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/controller/argo"
+	"github.com/rutterhq/rutter/internal/policy"
 	"github.com/rutterhq/rutter/internal/preview"
 	"github.com/rutterhq/rutter/internal/render/osdir"
 )
@@ -109,6 +110,8 @@ type planner struct {
 	inventory preview.Inventory
 	// projects are those of the control plane.
 	projects map[string]*v1alpha1.AppProject
+	// around is what counts for projects besides their specs, there.
+	around surroundings
 	// control is the control plane; nil when none is asked. sets is what its
 	// operator decided for all ApplicationSets, as far as that is written there.
 	control client.Client
@@ -136,8 +139,11 @@ type planSide struct {
 	sets     map[string]*planSet
 	units    map[string]*planUnit
 
+	around surroundings
+
 	mu       sync.Mutex // guards what follows
 	problems []preview.Problem
+	inForce  map[string]*policy.Project // those that were asked for
 }
 
 func (p *planner) open(ctx context.Context, dir string) error {

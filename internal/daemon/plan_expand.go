@@ -30,6 +30,8 @@ func (p *planner) expand(ctx context.Context, s *planSide) error {
 	}
 	found := s.problems
 	for {
+		s.forgetRules()
+		s.around = p.around
 		s.projects, s.sets, s.units = maps.Clone(p.projects), map[string]*planSet{}, map[string]*planUnit{}
 		if s.projects == nil {
 			s.projects = map[string]*v1alpha1.AppProject{}
@@ -145,6 +147,7 @@ func (p *planner) take(ctx context.Context, s *planSide, level []declared, depth
 	for _, d := range level {
 		if project, ok := d.object.(*v1alpha1.AppProject); ok {
 			s.projects[project.Name] = project
+			s.forgetRules()
 		}
 	}
 	var todo []*planUnit

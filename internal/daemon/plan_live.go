@@ -44,6 +44,9 @@ func (p *planner) live(ctx context.Context) error {
 	for i := range projects.Items {
 		p.projects[projects.Items[i].Name] = &projects.Items[i]
 	}
+	if p.around, err = readSurroundings(ctx, c, p.cfg.Namespace); err != nil {
+		return err
+	}
 	if err := p.identify(ctx, c); err != nil {
 		return err
 	}

@@ -126,10 +126,7 @@ func (p *planner) requests(ctx context.Context, u *planUnit) ([]rutter.RenderReq
 
 // permit asks the unit's project about a repository that a source itself names.
 func (u *planUnit) permit(repo rutter.Repo) error {
-	if project := u.side.projects[u.unit.Project]; project != nil {
-		return policy.CheckSource(project, repo.URL)
-	}
-	return nil
+	return permitRepo(u.side.project)(u.unit.Project, repo)
 }
 
 // objects opens what a source renders to; what the store does not hold any more
@@ -168,12 +165,45 @@ func (p *planner) keyOf(s *planSide, u *planUnit) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// rules are those of a project, nil when it is not known.
-func (s *planSide) rules(project string) *v1alpha1.AppProjectSpec {
-	if p := s.projects[project]; p != nil {
-		return &p.Spec
+// rules are those of a project and those that it inherits, none when it is not known.
+func (s *planSide) rules(project string) []v1alpha1.AppProjectSpec {
+	p := s.projects[project]
+	if p == nil {
+		return nil
 	}
-	return nil
+	out := []v1alpha1.AppProjectSpec{p.Spec}
+	globals, _ := policy.Globals(p, s.around.globals, s.declared)
+	for _, g := range globals {
+		out = append(out, g.Spec)
+	}
+	return out
+}
+
+func (s *planSide) declared(project string) (*v1alpha1.AppProject, bool) {
+	p, ok := s.projects[project]
+	return p, ok
+}
+
+// project is a project of the side as it is in force.
+func (s *planSide) project(name string) (*policy.Project, bool) {
+	declared, ok := s.declared(name)
+	if !ok {
+		return nil, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inForce[name] == nil {
+		globals, _ := policy.Globals(declared, s.around.globals, s.declared)
+		s.inForce[name] = policy.New(declared, policy.Around{Global: globals, Repositories: s.around.repositories[name]})
+	}
+	return s.inForce[name], true
+}
+
+// forgetRules makes the projects anew when they are asked for again.
+func (s *planSide) forgetRules() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inForce = map[string]*policy.Project{}
 }
 
 // load opens the objects of the units that are not the same on the other side.
@@ -223,8 +253,8 @@ func (p *planner) decorate(ctx context.Context, s *planSide, u *planUnit) error 
 				continue // never applied
 			}
 			x := preview.Object{Unstructured: sent, Origin: o.Origin, Hook: meta.IsHook, Stays: meta.NoPrune}
-			if project := s.projects[u.unit.Project]; project != nil {
-				if err := policy.CheckResource(project, u.cluster.Info(), x.Ref(), namespaced); err != nil {
+			if project, ok := s.project(u.unit.Project); ok {
+				if err := project.CheckResource(u.cluster.Info(), x.Ref(), namespaced); err != nil {
 					x.Refused = err.Error()
 				}
 			}
@@ -245,10 +275,7 @@ func (p *planner) refusal(s *planSide, u *planUnit) string {
 	if _, ok := s.projects[u.unit.Project]; !ok && (u.unit.Project == "default" || !p.base.has(u.unit.Project)) {
 		return "" // it is nowhere here; unchecked says so
 	}
-	unit, _ := argo.ToUnit(u.app, p.instance(), func(name string) (*v1alpha1.AppProject, bool) {
-		project, ok := s.projects[name]
-		return project, ok
-	})
+	unit, _ := argo.ToUnit(u.app, p.instance(), s.project)
 	if unit.Problem == nil {
 		return ""
 	}

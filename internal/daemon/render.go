@@ -52,7 +52,7 @@ func RenderApp(ctx context.Context, cfg RenderConfig) (rutter.Manifests, []rutte
 		return rutter.Manifests{}, nil, fmt.Errorf("make a folder for what is fetched: %w", err)
 	}
 	defer os.RemoveAll(tmp)
-	r := &appRender{cfg: cfg, projects: func(string) (*v1alpha1.AppProject, bool) { return nil, false }}
+	r := &appRender{cfg: cfg, projects: func(string) (*policy.Project, bool) { return nil, false }}
 	if cfg.Logger == nil {
 		r.cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -99,10 +99,8 @@ func (r *appRender) open(ctx context.Context, dir string) error {
 	if err := r.rendering.declare(ctx, c, r.cfg.Namespace, r.cfg.Logger); err != nil {
 		return err
 	}
-	r.projects = func(name string) (*v1alpha1.AppProject, bool) {
-		var p v1alpha1.AppProject
-		err := c.Get(ctx, client.ObjectKey{Namespace: r.cfg.Namespace, Name: name}, &p)
-		return &p, err == nil
+	if r.projects, err = readProjects(ctx, c, r.cfg.Namespace); err != nil {
+		return err
 	}
 	return r.capabilities(ctx, c)
 }
@@ -194,19 +192,12 @@ func (r *appRender) requests(ctx context.Context, unit rutter.Unit) ([]rutter.Re
 	if err != nil {
 		return nil, err //nolint:wrapcheck // it names the source
 	}
+	permit := permitRepo(r.projects)
 	out := make([]rutter.RenderRequest, len(unit.Sources))
 	for i := range unit.Sources {
 		out[i] = unit.Request(i, snaps)
 		out[i].KubeVersion, out[i].APIVersions = strings.TrimSpace(r.cfg.KubeVersion), r.cfg.APIVersions
-		out[i].Permit = func(repo rutter.Repo) error { return r.permit(unit.Project, repo) }
+		out[i].Permit = func(repo rutter.Repo) error { return permit(unit.Project, repo) }
 	}
 	return out, nil
-}
-
-func (r *appRender) permit(project string, repo rutter.Repo) error {
-	p, ok := r.projects(project)
-	if !ok {
-		return nil // without a control plane there is no rule; with one, the unit says that its project is missing
-	}
-	return policy.CheckSource(p, repo.URL) // it says which rule
 }

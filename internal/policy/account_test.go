@@ -5,7 +5,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
-	"github.com/rutterhq/rutter/internal/policy"
 )
 
 func TestServiceAccount(t *testing.T) {
@@ -23,7 +22,7 @@ func TestServiceAccount(t *testing.T) {
 		{"https://other", "web", ""},
 		{"https://odd", "web", ""},
 	} {
-		got, ok := policy.ServiceAccount(p, rutter.ClusterInfo{Server: tc.server}, tc.namespace, "argocd")
+		got, ok := inForce(p).ServiceAccount(rutter.ClusterInfo{Server: tc.server}, tc.namespace, "argocd")
 		if got != tc.want || ok != (tc.want != "") {
 			t.Errorf("%s %s: %q, want %q", tc.server, tc.namespace, got, tc.want)
 		}

@@ -3,6 +3,7 @@ package policy
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gobwas/glob"
@@ -19,13 +20,55 @@ const (
 	unreadable
 )
 
-// globs matches a glob; the separators are what * does not cross.
-func globs(pattern, s string, separators ...rune) outcome {
-	if pattern == "*" || pattern == s {
+// allows reads an outcome for a rule that allows.
+func (o outcome) allows() bool { return o == hit }
+
+// denies reads an outcome for a rule that denies.
+func (o outcome) denies() bool { return o != miss }
+
+// pattern is a glob that is compiled once, with or without a "!" before it.
+type pattern struct {
+	text string // without the "!"
+	deny bool
+	glob glob.Glob
+	err  error
+}
+
+// newPattern compiles a glob; the separators are what * does not cross.
+func newPattern(text string, separators ...rune) pattern {
+	p := plainPattern(strings.TrimPrefix(text, "!"), separators...)
+	p.deny = strings.HasPrefix(text, "!")
+	return p
+}
+
+// plainPattern compiles a glob in which "!" has no meaning.
+func plainPattern(text string, separators ...rune) pattern {
+	p := pattern{text: text}
+	if text != "" && text != "*" {
+		p.glob, p.err = glob.Compile(text, separators...)
+	}
+	return p
+}
+
+func plainPatterns(texts []string) []pattern {
+	out := make([]pattern, 0, len(texts))
+	for _, t := range texts {
+		out = append(out, plainPattern(t))
+	}
+	return out
+}
+
+// match says whether the glob matches; an empty one matches only what is empty.
+func (p pattern) match(s string) outcome {
+	switch {
+	case p.text == "*" || p.text == s:
+		return hit
+	case p.err != nil:
+		return unreadable
+	case p.glob != nil && p.glob.Match(s):
 		return hit
 	}
-	g, err := glob.Compile(pattern, separators...)
-	return outcomeOf(err == nil && g.Match(s), err)
+	return miss
 }
 
 // shell matches a shell pattern, in which * does not cross a slash.
@@ -34,13 +77,27 @@ func shell(pattern, s string) outcome {
 	return outcomeOf(ok, err)
 }
 
-// globOrRegexp matches /a regular expression/ or a glob.
-func globOrRegexp(pattern, s string) outcome {
-	if len(pattern) < 3 || !strings.HasPrefix(pattern, "/") || !strings.HasSuffix(pattern, "/") {
-		return globs(pattern, s)
+// MatchesNamespace reports whether one of some patterns matches a namespace: a
+// glob each, or /a regular expression/ (6.9). What cannot be read matches none.
+func MatchesNamespace(patterns []string, namespace string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return globOrRegexp(p, namespace).allows() })
+}
+
+func globOrRegexp(text, s string) outcome {
+	expression, ok := asRegexp(text)
+	if !ok {
+		return plainPattern(text).match(s)
 	}
-	re, err := regexp.Compile(pattern[1 : len(pattern)-1])
+	re, err := regexp.Compile(expression)
 	return outcomeOf(err == nil && re.MatchString(s), err)
+}
+
+// asRegexp is the expression between two slashes.
+func asRegexp(text string) (string, bool) {
+	if len(text) < 3 || !strings.HasPrefix(text, "/") || !strings.HasSuffix(text, "/") {
+		return "", false
+	}
+	return text[1 : len(text)-1], true
 }
 
 func outcomeOf(matched bool, err error) outcome {
@@ -53,9 +110,3 @@ func outcomeOf(matched bool, err error) outcome {
 		return miss
 	}
 }
-
-// allows reads an outcome for a rule that allows.
-func (o outcome) allows() bool { return o == hit }
-
-// denies reads an outcome for a rule that denies.
-func (o outcome) denies() bool { return o != miss }

@@ -16,6 +16,8 @@ func project(edit func(*v1alpha1.AppProjectSpec)) *v1alpha1.AppProject {
 	return p
 }
 
+func inForce(p *v1alpha1.AppProject) *policy.Project { return policy.New(p, policy.Around{}) }
+
 // check compares an answer with the wanted one: "" for allowed, else a part of the refusal.
 func check(t *testing.T, err error, want, reason string) {
 	t.Helper()
@@ -46,7 +48,7 @@ func TestCheckSource(t *testing.T) {
 		{"double star", []string{"https://github.com/**"}, "https://github.com/org/repo", "", "** crosses /"},
 		{"scp and ssh", []string{"git@github.com:org/*"}, "ssh://git@github.com/org/Repo.git", "", "both spellings are one repository"},
 		{"case", []string{"https://GitHub.com/Org/repo"}, "https://github.com/org/REPO", "", "URLs are compared in lower case"},
-		{"deny wins", []string{"*", "!https://github.com/org/secret"}, "https://github.com/org/secret.git", `spec.sourceRepos[1] "!https://github.com/org/secret"`, "the answer names the rule"},
+		{"deny wins", []string{"*", "!https://github.com/org/secret"}, "https://github.com/org/secret.git", `spec.sourceRepos[1] of AppProject team ("!https://github.com/org/secret")`, "the answer names the rule"},
 		{"only denies", []string{"!https://github.com/org/secret"}, "https://github.com/org/other", "no entry", "a rule that denies allows nothing (B54)"},
 		{"unreadable allow", []string{"https://github.com/[org/*"}, "https://github.com/org/x", "no entry", "what cannot be read allows nothing"},
 		{"unreadable deny", []string{"*", "!https://github.com/[org/*"}, "https://github.com/org/x", "sourceRepos[1]", "what cannot be read denies everything"},
@@ -58,7 +60,7 @@ func TestCheckSource(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := project(func(s *v1alpha1.AppProjectSpec) { s.SourceRepos = tc.repos })
-			check(t, policy.CheckSource(p, tc.url), tc.want, tc.reason)
+			check(t, inForce(p).CheckSource(tc.url), tc.want, tc.reason)
 		})
 	}
 }
@@ -103,7 +105,7 @@ func TestCheckDestination(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := project(func(s *v1alpha1.AppProjectSpec) { s.Destinations = tc.dests })
-			check(t, policy.CheckDestination(p, tc.cluster, tc.namespace), tc.want, tc.reason)
+			check(t, inForce(p).CheckDestination(tc.cluster, tc.namespace), tc.want, tc.reason)
 		})
 	}
 }
@@ -113,8 +115,8 @@ func TestPermitOnlyProjectScopedClusters(t *testing.T) {
 		s.PermitOnlyProjectScopedClusters = true
 		s.Destinations = []dest{{Server: "*", Namespace: "*"}}
 	})
-	check(t, policy.CheckDestination(p, rutter.ClusterInfo{Server: "https://hub"}, "a"), "permitOnlyProjectScopedClusters", "the hub is not the project's own")
-	check(t, policy.CheckDestination(p, rutter.ClusterInfo{Server: "https://x", Project: "team"}, "a"), "", "it is its own")
+	check(t, inForce(p).CheckDestination(rutter.ClusterInfo{Server: "https://hub"}, "a"), "permitOnlyProjectScopedClusters", "the hub is not the project's own")
+	check(t, inForce(p).CheckDestination(rutter.ClusterInfo{Server: "https://x", Project: "team"}, "a"), "", "it is its own")
 }
 
 func TestCheckResource(t *testing.T) {
@@ -145,16 +147,16 @@ func TestCheckResource(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := &v1alpha1.AppProject{Spec: tc.spec}
 			p.Name = "team"
-			check(t, policy.CheckResource(p, cluster, tc.ref, tc.namespaced), tc.want, tc.reason)
+			check(t, inForce(p).CheckResource(cluster, tc.ref, tc.namespaced), tc.want, tc.reason)
 		})
 	}
 }
 
 func TestCheckSourceNamespace(t *testing.T) {
 	p := project(func(s *v1alpha1.AppProjectSpec) { s.SourceNamespaces = []string{"team-*", `/^x[0-9]+$/`, "/[/"} })
-	check(t, policy.CheckSourceNamespace(p, "app", "argocd", "argocd"), "", "the control plane's own")
-	check(t, policy.CheckSourceNamespace(p, "app", "", "argocd"), "", "a file without a namespace is read as of the control plane's")
-	check(t, policy.CheckSourceNamespace(p, "app", "team-a", "argocd"), "", "a glob")
-	check(t, policy.CheckSourceNamespace(p, "app", "x12", "argocd"), "", "a regular expression")
-	check(t, policy.CheckSourceNamespace(p, "app", "x12y", "argocd"), "application 'app' in namespace 'x12y' is not permitted to use project 'team'", "nothing allows it")
+	check(t, inForce(p).CheckSourceNamespace("app", "argocd", "argocd"), "", "the control plane's own")
+	check(t, inForce(p).CheckSourceNamespace("app", "", "argocd"), "", "a file without a namespace is read as of the control plane's")
+	check(t, inForce(p).CheckSourceNamespace("app", "team-a", "argocd"), "", "a glob")
+	check(t, inForce(p).CheckSourceNamespace("app", "x12", "argocd"), "", "a regular expression")
+	check(t, inForce(p).CheckSourceNamespace("app", "x12y", "argocd"), "application 'app' in namespace 'x12y' is not permitted to use project 'team'", "nothing allows it")
 }

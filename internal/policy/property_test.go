@@ -7,7 +7,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
-	"github.com/rutterhq/rutter/internal/policy"
 )
 
 const rounds = 5000
@@ -66,7 +65,7 @@ func TestDenyNeverWidens(t *testing.T) {
 				p.Spec.ClusterResourceWhitelist = []v1alpha1.ClusterResourceRestriction{{Group: "*", Kind: "*"}}
 			}
 			ref := rutter.Ref{Kind: "K", Namespace: ns, Name: "n"}
-			if policy.CheckResource(before, cluster, ref, namespaced) != nil && policy.CheckResource(after, cluster, ref, namespaced) == nil {
+			if inForce(before).CheckResource(cluster, ref, namespaced) != nil && inForce(after).CheckResource(cluster, ref, namespaced) == nil {
 				t.Fatalf("adding %+v to %+v allows namespace %s of %+v (namespaced %v)", deny, base, ns, cluster, namespaced)
 			}
 		}
@@ -92,10 +91,10 @@ func TestOrderDoesNotMatter(t *testing.T) {
 			q.Spec.SourceRepos[i], q.Spec.SourceRepos[j] = q.Spec.SourceRepos[j], q.Spec.SourceRepos[i]
 		})
 		cluster, ns, url := randomCluster(r), pick(r, "a", "b", "c"), pick(r, "https://h/a", "https://h/b/c", "https://x/y")
-		if (policy.CheckDestination(p, cluster, ns) == nil) != (policy.CheckDestination(q, cluster, ns) == nil) {
+		if (inForce(p).CheckDestination(cluster, ns) == nil) != (inForce(q).CheckDestination(cluster, ns) == nil) {
 			t.Fatalf("the order of %+v decides on namespace %s of %+v", dests, ns, cluster)
 		}
-		if (policy.CheckSource(p, url) == nil) != (policy.CheckSource(q, url) == nil) {
+		if (inForce(p).CheckSource(url) == nil) != (inForce(q).CheckSource(url) == nil) {
 			t.Fatalf("the order of %v decides on %s", repos, url)
 		}
 	}
@@ -114,7 +113,7 @@ func TestSourceDenyNeverWidens(t *testing.T) {
 		after := project(func(s *v1alpha1.AppProjectSpec) {
 			s.SourceRepos = append(slices.Clone(repos), "!"+pick(r, "https://h/a", "https://h/*", "https://z", "*", "[x"))
 		})
-		if policy.CheckSource(before, url) != nil && policy.CheckSource(after, url) == nil {
+		if inForce(before).CheckSource(url) != nil && inForce(after).CheckSource(url) == nil {
 			t.Fatalf("adding a deny to %v allows %s", repos, url)
 		}
 	}
@@ -133,7 +132,7 @@ func TestPrivateClusterNeverWidens(t *testing.T) {
 		p := project(func(s *v1alpha1.AppProjectSpec) { s.Destinations = dests })
 		ns := pick(r, "a", "b", "ab", "c")
 		cluster := rutter.ClusterInfo{Name: "own", Server: "https://own", Project: "team"}
-		if policy.CheckDestination(p, cluster, ns) != nil {
+		if inForce(p).CheckDestination(cluster, ns) != nil {
 			continue
 		}
 		if !slices.ContainsFunc(dests, func(d dest) bool {
@@ -142,7 +141,7 @@ func TestPrivateClusterNeverWidens(t *testing.T) {
 			t.Fatalf("namespace %s of the private cluster is allowed by none of %+v", ns, dests)
 		}
 		cluster.Project = "other"
-		if policy.CheckDestination(p, cluster, ns) == nil {
+		if inForce(p).CheckDestination(cluster, ns) == nil {
 			t.Fatalf("another project's cluster is allowed by %+v", dests)
 		}
 	}

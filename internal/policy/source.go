@@ -1,34 +1,56 @@
 package policy
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
-// CheckSource reports whether the project may read from a repository (6.2).
-// Patterns are compared in the normal form of Git URLs; * does not cross /.
-func CheckSource(p *v1alpha1.AppProject, repoURL string) error {
+// repoRule is an entry of spec.sourceRepos (6.2).
+type repoRule struct {
+	pattern
+
+	where string
+}
+
+// newRepoRule compares in the normal form of Git URLs; * does not cross /.
+func newRepoRule(text, where string) repoRule {
+	plain, deny := strings.CutPrefix(text, "!")
+	r := repoRule{pattern: plainPattern(rutter.NormalizeGitURL(plain), '/'), where: fmt.Sprintf("%s (%q)", where, text)}
+	r.deny = deny
+	return r
+}
+
+// Source reports by which rule the project may read from a repository (6.2),
+// or why it may not.
+func (p *Project) Source(repoURL string) (rule string, err error) {
+	what := "repository " + repoURL
 	if climbs(repoURL) {
-		return rutter.Errorf(rutter.CodeForbidden, "repository %s is refused in project %s: a path with .. in it may lead elsewhere than it says", repoURL, p.Name)
+		return "", p.refuse(what, "a path with .. in it may lead elsewhere than it says")
 	}
 	normal := rutter.NormalizeGitURL(repoURL)
-	allowed := false
-	for i, rule := range p.Spec.SourceRepos {
-		pattern, deny := strings.CutPrefix(rule, "!")
-		o := globs(rutter.NormalizeGitURL(pattern), normal, '/')
-		if deny && o.denies() {
-			return rutter.Errorf(rutter.CodeForbidden, "repository %s is denied by spec.sourceRepos[%d] %q of AppProject %s", repoURL, i, rule, p.Name)
+	for _, r := range p.repos {
+		o := r.match(normal)
+		if r.deny && o.denies() {
+			return "", p.refuse(what, "it is denied by "+r.where)
 		}
-		allowed = allowed || !deny && o.allows()
+		if rule == "" && !r.deny && o.allows() {
+			rule = r.where
+		}
 	}
-	if !allowed {
-		return rutter.Errorf(rutter.CodeForbidden, "repository %s is not permitted in project %s: no entry of spec.sourceRepos allows it", repoURL, p.Name)
+	if rule == "" {
+		return "", p.refuse(what, "no entry of spec.sourceRepos allows it")
 	}
-	return nil
+	return rule, nil
+}
+
+// CheckSource is Source for who does not ask for the rule.
+func (p *Project) CheckSource(repoURL string) error {
+	_, err := p.Source(repoURL)
+	return err
 }
 
 // climbs reports whether a path of the URL, or of what it decodes to, has a
@@ -50,12 +72,10 @@ func climbs(repoURL string) bool {
 }
 
 // CheckSourceNamespace reports whether Applications of the project may live in
-// a namespace other than the control plane's (6.9).
-func CheckSourceNamespace(p *v1alpha1.AppProject, app, namespace, controlPlane string) error {
-	if namespace == controlPlane || namespace == "" {
-		return nil
-	}
-	if slices.ContainsFunc(p.Spec.SourceNamespaces, func(s string) bool { return globOrRegexp(s, namespace).allows() }) {
+// a namespace other than the control plane's (6.9). What the project inherits
+// does not count.
+func (p *Project) CheckSourceNamespace(app, namespace, controlPlane string) error {
+	if namespace == controlPlane || namespace == "" || MatchesNamespace(p.own.Spec.SourceNamespaces, namespace) {
 		return nil
 	}
 	return rutter.Errorf(rutter.CodeForbidden, "application '%s' in namespace '%s' is not permitted to use project '%s': no entry of its spec.sourceNamespaces allows it",

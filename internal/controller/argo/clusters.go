@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 )
 
@@ -129,7 +131,13 @@ func (c *Controllers) reconcileCluster(ctx context.Context, req reconcile.Reques
 		c.opts.Logger.Info("cluster declared", "name", info.Name, "server", info.Server)
 	}
 	c.clustersChanged(info)
-	return reconcile.Result{}, nil
+	if known && reflect.DeepEqual(old, info) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, c.retranslate(ctx, func(app *v1alpha1.Application) bool {
+		d := app.Spec.Destination
+		return strings.TrimRight(d.Server, "/") == info.Server || d.Name != "" && d.Name == info.Name
+	})
 }
 
 // clustersChanged wakes the units that go to a member and the sets that list members.

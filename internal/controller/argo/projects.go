@@ -1,7 +1,9 @@
 package argo
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,44 +21,106 @@ import (
 	"github.com/rutterhq/rutter/internal/policy"
 )
 
-// projectIndex holds the AppProjects of the control plane's namespace by name.
+// projectIndex holds the AppProjects of the control plane's namespace by name, as
+// they are in force: with what they inherit and what is registered for them.
 type projectIndex struct {
-	mu     sync.RWMutex
-	byName map[string]*v1alpha1.AppProject
+	mu           sync.RWMutex
+	declared     map[string]*v1alpha1.AppProject
+	globals      []policy.GlobalProject
+	repositories map[string][]string
+	inForce      map[string]ruled
+}
+
+// ruled is a project in force, and what it was made of.
+type ruled struct {
+	project  *policy.Project
+	declared *v1alpha1.AppProject
+	around   policy.Around
 }
 
 func newProjectIndex() *projectIndex {
-	return &projectIndex{byName: map[string]*v1alpha1.AppProject{}}
+	return &projectIndex{declared: map[string]*v1alpha1.AppProject{}, inForce: map[string]ruled{}}
 }
 
-func (x *projectIndex) get(name string) (*v1alpha1.AppProject, bool) {
+func (x *projectIndex) get(name string) (*policy.Project, bool) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	p, ok := x.byName[name]
-	return p, ok
+	r, ok := x.inForce[name]
+	return r.project, ok
 }
 
 // names are those of all projects; never nil.
 func (x *projectIndex) names() []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return slices.AppendSeq(make([]string, 0, len(x.byName)), maps.Keys(x.byName))
+	return slices.AppendSeq(make([]string, 0, len(x.declared)), maps.Keys(x.declared))
 }
 
-func (x *projectIndex) set(name string, p *v1alpha1.AppProject) {
+// load takes all projects in at once, before any of them is asked, so that none
+// misses one that it inherits from.
+func (x *projectIndex) load(all []v1alpha1.AppProject) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for i := range all {
+		x.declared[all[i].Name] = &all[i]
+	}
+	x.renew()
+}
+
+// set takes a project in, nil takes it back. Like the other two it returns the
+// projects whose rules are others by that, and what is wrong with the settings.
+func (x *projectIndex) set(name string, p *v1alpha1.AppProject) (changed []string, problems []error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if p == nil {
-		delete(x.byName, name)
+		delete(x.declared, name)
 	} else {
-		x.byName[name] = p
+		x.declared[name] = p
 	}
+	return x.renew()
+}
+
+func (x *projectIndex) setGlobals(globals []policy.GlobalProject) (changed []string, problems []error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.globals = globals
+	return x.renew()
+}
+
+func (x *projectIndex) setRepositories(byProject map[string][]string) (changed []string, problems []error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.repositories = byProject
+	return x.renew()
+}
+
+// renew makes the projects anew whose rules, or whose surroundings, are others.
+func (x *projectIndex) renew() (changed []string, problems []error) {
+	find := func(name string) (*v1alpha1.AppProject, bool) { p, ok := x.declared[name]; return p, ok }
+	for name, p := range x.declared {
+		globals, errs := policy.Globals(p, x.globals, find)
+		problems = append(problems, errs...)
+		now := ruled{declared: p, around: policy.Around{Global: globals, Repositories: x.repositories[name]}}
+		if was := x.inForce[name]; was.declared == p && slices.Equal(was.around.Global, globals) && slices.Equal(was.around.Repositories, now.around.Repositories) {
+			continue
+		}
+		now.project = policy.New(p, now.around)
+		x.inForce[name] = now
+		changed = append(changed, name)
+	}
+	for name := range x.inForce {
+		if x.declared[name] == nil {
+			delete(x.inForce, name)
+			changed = append(changed, name)
+		}
+	}
+	return changed, problems
 }
 
 func (c *Controllers) setupProjects(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).Named("appproject").
-		For(&v1alpha1.AppProject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Complete(reconcile.Func(c.reconcileProject))
+	return ctrl.NewControllerManagedBy(mgr).Named("appproject"). // labels choose what is inherited
+									For(&v1alpha1.AppProject{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
+									Complete(reconcile.Func(c.reconcileProject))
 }
 
 // reconcileProject takes a project into force and translates its Applications anew.
@@ -66,35 +130,59 @@ func (c *Controllers) reconcileProject(ctx context.Context, req reconcile.Reques
 	}
 	var project v1alpha1.AppProject
 	err := c.client.Get(ctx, req.NamespacedName, &project)
+	var changed []string
+	var problems []error
 	switch {
 	case apierrors.IsNotFound(err):
-		c.projects.set(req.Name, nil)
+		changed, problems = c.projects.set(req.Name, nil)
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("read AppProject %s: %w", req, err)
 	default:
-		c.projects.set(req.Name, &project)
+		changed, problems = c.projects.set(req.Name, &project)
+		problems = append(problems, policy.Validate(&project)...)
+		if w := policy.Warnings(&project); len(w) > 0 {
+			c.opts.Logger.Info("an AppProject allows more than it may seem: see rutter proj get", "project", req.Name, "warnings", len(w), "first", w[0].Field+": "+w[0].Message)
+		}
 	}
 	c.sets.wakeRefused()
-	return reconcile.Result{}, c.retranslate(ctx, req.Name)
+	return reconcile.Result{}, c.projectsChanged(ctx, changed, problems)
 }
 
-// retranslate gives the engine the units of a project again, since what the
-// project allows is a part of their translation.
-func (c *Controllers) retranslate(ctx context.Context, project string) error {
-	var list v1alpha1.ApplicationList
-	if err := c.client.List(ctx, &list); err != nil {
-		return fmt.Errorf("list Applications of project %s: %w", project, err)
+// projectsChanged translates the Applications anew whose projects have other rules.
+func (c *Controllers) projectsChanged(ctx context.Context, changed []string, problems []error) error {
+	if err := errors.Join(problems...); err != nil {
+		c.opts.Logger.Warn("a rule of a project cannot be used as it is written", "projects", changed, "err", err)
 	}
+	if len(changed) == 0 {
+		return nil
+	}
+	return c.retranslate(ctx, func(app *v1alpha1.Application) bool {
+		return slices.Contains(changed, cmp.Or(app.Spec.Project, "default"))
+	})
+}
+
+// retranslate gives the engine units again whose surroundings have changed: what
+// a project allows at a cluster is a part of their translation.
+func (c *Controllers) retranslate(ctx context.Context, concerns func(*v1alpha1.Application) bool) error {
+	if !c.primed.Load() {
+		return nil
+	}
+	var list v1alpha1.ApplicationList
+	if err := c.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil { // they are read only
+		return fmt.Errorf("list Applications: %w", err)
+	}
+	again := map[rutter.UnitID]bool{}
 	for i := range list.Items {
-		app := &list.Items[i]
-		if app.Spec.Project != project && (app.Spec.Project != "" || project != "default") {
+		key := client.ObjectKeyFromObject(&list.Items[i])
+		if !concerns(&list.Items[i]) {
 			continue
 		}
-		if _, err := c.apps.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(app)}); err != nil {
+		if _, err := c.apps.Reconcile(ctx, reconcile.Request{NamespacedName: key}); err != nil {
 			return err
 		}
+		again[unitID(key)] = true
 	}
-	c.opts.Engine.RefreshAll(func(u rutter.Unit) bool { return u.Project == project })
+	c.opts.Engine.RefreshAll(func(u rutter.Unit) bool { return again[u.ID] })
 	return nil
 }
 
@@ -107,7 +195,7 @@ func (c *Controllers) Permit(unit rutter.Unit, cluster rutter.ClusterInfo, ref r
 		}
 		return rutter.Errorf(rutter.CodeForbidden, "project %q does not exist", unit.Project)
 	}
-	return policy.CheckResource(project, cluster, ref, namespaced)
+	return project.CheckResource(cluster, ref, namespaced) //nolint:wrapcheck // it names the rule
 }
 
 // Lookup gives a unit's charts a view of its cluster, with the rights of the
@@ -121,7 +209,7 @@ func (c *Controllers) Lookup(unit rutter.Unit, cluster rutter.Cluster) rutter.Lo
 	if !ok {
 		return nil
 	}
-	user, ok := policy.ServiceAccount(project, cluster.Info(), unit.Target.Namespace, unit.ID.Namespace)
+	user, ok := project.ServiceAccount(cluster.Info(), unit.Target.Namespace, unit.ID.Namespace)
 	if !ok {
 		return nil
 	}

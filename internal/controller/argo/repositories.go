@@ -15,7 +15,6 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
-	"github.com/rutterhq/rutter/internal/policy"
 )
 
 // setupRepositories gathers all repository Secrets and trust ConfigMaps into
@@ -64,7 +63,8 @@ func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Req
 	c.opts.Credentials.SetCredentials(creds, argo.ParseTrust(&known, &certs))
 	c.opts.Engine.RetryFailed()
 	c.sets.wakeFailed()
-	return reconcile.Result{}, nil
+	changed, problems := c.projects.setRepositories(argo.ScopedRepositories(secrets.Items))
+	return reconcile.Result{}, c.projectsChanged(ctx, changed, problems)
 }
 
 // PermitRepo is the engine's question whether a project may read a repository
@@ -78,5 +78,5 @@ func (c *Controllers) PermitRepo(name string, repo rutter.Repo) error {
 		}
 		return rutter.Errorf(rutter.CodeForbidden, "project %q does not exist", name)
 	}
-	return policy.CheckSource(project, repo.URL)
+	return project.CheckSource(repo.URL) //nolint:wrapcheck // it names the rule
 }

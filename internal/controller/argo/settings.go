@@ -79,7 +79,13 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 	}
 	c.applyHealth(scripts)
 	c.applySettings(settings, keys)
-	return reconcile.Result{}, nil
+	globals, err := argo.GlobalProjects(&cm)
+	if err != nil {
+		c.opts.Logger.Warn("a setting is not acted on", "problem", err)
+		return reconcile.Result{}, nil
+	}
+	changed, missing := c.projects.setGlobals(globals)
+	return reconcile.Result{}, c.projectsChanged(ctx, changed, missing)
 }
 
 // applyComparing hands a change of what is set for all comparisons on.

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/engine"
+	"github.com/rutterhq/rutter/internal/policy"
 )
 
 // FieldOwner is the field manager of what the controllers write in the control plane.
@@ -67,10 +67,7 @@ type Options struct {
 
 // manages reports whether objects of a namespace are acted on.
 func (o Options) manages(namespace string) bool {
-	return namespace == o.Namespace || slices.ContainsFunc(o.Namespaces, func(p string) bool {
-		ok, err := path.Match(p, namespace)
-		return err == nil && ok
-	})
+	return namespace == o.Namespace || policy.MatchesNamespace(o.Namespaces, namespace)
 }
 
 // Controllers are the parts, wired with each other.
@@ -84,6 +81,10 @@ type Controllers struct {
 	status   *statusWriter
 	apps     *applications
 	sets     *applicationSets
+
+	// primed is set when Applications begin to be translated: what changes before
+	// concerns none.
+	primed atomic.Bool
 
 	settingsMu sync.Mutex
 	scripts    []rutter.HealthScript
@@ -151,6 +152,11 @@ func (c *Controllers) Prime(ctx context.Context) error {
 	if _, err := c.reconcileSettings(ctx, reconcile.Request{}); err != nil {
 		return err
 	}
+	var projects v1alpha1.AppProjectList
+	if err := c.client.List(ctx, &projects, client.InNamespace(c.opts.Namespace)); err != nil {
+		return fmt.Errorf("list AppProjects: %w", err)
+	}
+	c.projects.load(projects.Items)
 	for _, list := range []struct {
 		into client.ObjectList
 		opts []client.ListOption
@@ -162,6 +168,9 @@ func (c *Controllers) Prime(ctx context.Context) error {
 	} {
 		if err := c.client.List(ctx, list.into, list.opts...); err != nil {
 			return fmt.Errorf("list %T: %w", list.into, err)
+		}
+		if _, ok := list.into.(*v1alpha1.ApplicationList); ok {
+			c.primed.Store(true)
 		}
 		err := meta.EachListItem(list.into, func(o runtime.Object) error {
 			obj, ok := o.(client.Object)

@@ -2,16 +2,20 @@ package argo
 
 import (
 	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/policy"
 )
 
-// project checks an application against its AppProject (reference 6.2, 6.3,
-// 6.9). Without an AppProject of that name, default allows everything and any
-// other name nothing.
-func (t *translation) project(u rutter.Unit, projects Projects) {
+// project holds an application against its AppProject (reference 6.2, 6.3, 6.9)
+// and gives it the project's sync windows (2.13). Without an AppProject of that
+// name, default allows everything and any other name nothing.
+func (t *translation) project(u *rutter.Unit, projects Projects) {
 	p, ok := projects(u.Project)
 	if !ok {
 		if u.Project != "default" {
@@ -19,38 +23,96 @@ func (t *translation) project(u rutter.Unit, projects Projects) {
 		}
 		return
 	}
-	if err := policy.CheckSourceNamespace(p, t.app.Name, t.app.Namespace, t.cfg.Namespace); err != nil {
+	if err := p.CheckSourceNamespace(t.app.Name, t.app.Namespace, t.cfg.Namespace); err != nil {
 		t.invalid("spec.project: %v", err)
 	}
 	for i, s := range u.Sources {
-		if err := policy.CheckSource(p, s.RepoURL); s.RepoURL != "" && err != nil {
+		if err := p.CheckSource(s.RepoURL); s.RepoURL != "" && err != nil {
 			t.invalid("%s.repoURL: %v", sourceField(t.app, i), err)
 		}
+		t.signatures(p, i, s)
 	}
-	t.destination(p, u.Target)
-	t.unsupportedProject(p)
+	cluster := t.cluster(u.Target)
+	if cluster != nil { // one that is not known is the engine's to report
+		if err := p.CheckDestination(*cluster, u.Target.Namespace); err != nil {
+			t.invalid("spec.destination: %v", err)
+		}
+	}
+	u.Windows = p.Windows(t.app.Name, u.Target, cluster)
+	watches, _ := p.WatchesOrphans()
+	t.unsupported(p.NamesAccounts(), fmt.Sprintf("AppProject %s: spec.destinationServiceAccounts (syncs; lookup uses it)", p.Name))
+	t.unsupported(watches, fmt.Sprintf("AppProject %s: spec.orphanedResources", p.Name))
 }
 
-func (t *translation) destination(p *v1alpha1.AppProject, target rutter.Target) {
+// cluster is the application's destination, nil where it is not known (yet).
+func (t *translation) cluster(target rutter.Target) *rutter.ClusterInfo {
 	if t.cfg.Cluster == nil || (target.Server == "") == (target.Name == "") {
-		return
+		return nil
 	}
 	cluster, ok := t.cfg.Cluster(target)
 	if !ok {
-		return // an unknown cluster is the engine's to report
+		return nil
 	}
-	if err := policy.CheckDestination(p, cluster, target.Namespace); err != nil {
-		t.invalid("spec.destination: %v", err)
-	}
+	return &cluster
 }
 
-// unsupportedProject names what the project asks for in vain. Signed commits
-// are a promise that nothing unsigned is deployed, so nothing is.
-func (t *translation) unsupportedProject(p *v1alpha1.AppProject) {
-	field := func(name string) string { return fmt.Sprintf("AppProject %s: spec.%s", p.Name, name) }
-	t.unsupported(len(p.Spec.SyncWindows) > 0, field("syncWindows"))
-	t.unsupported(p.Spec.OrphanedResources != nil, field("orphanedResources"))
-	t.unsupported(len(p.Spec.DestinationServiceAccounts) > 0, field("destinationServiceAccounts"))
-	t.refuse(len(p.Spec.SignatureKeys) > 0, field("signatureKeys"))
-	t.refuse(p.Spec.SourceIntegrity != nil, field("sourceIntegrity"))
+// signatures refuses a source whose commits are to be signed: that is a promise
+// that nothing unsigned is deployed, and nothing verifies it yet. Only Git has
+// commits (6.7).
+func (t *translation) signatures(p *policy.Project, i int, s rutter.Source) {
+	if s.Repo("").Kind() != rutter.RepoGit {
+		return
+	}
+	rule, err := p.SignatureRule(s.RepoURL)
+	if err != nil {
+		t.invalid("%s: %v", sourceField(t.app, i), err)
+		return
+	}
+	t.refuse(rule.Mode != policy.SignatureNone, rule.Where)
+}
+
+// GlobalProjects reads globalProjects of argocd-cm (6.10); cm may be nil.
+func GlobalProjects(cm *corev1.ConfigMap) ([]policy.GlobalProject, error) {
+	if cm == nil {
+		return nil, nil
+	}
+	var out []policy.GlobalProject
+	if err := yaml.UnmarshalStrict([]byte(cm.Data["globalProjects"]), &out); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "globalProjects in ConfigMap %s: it is no list of labelSelector and projectName: %w", cm.Name, err)
+	}
+	return out, nil
+}
+
+// ScopedRepositories are the URLs of the repositories that are registered for
+// one project only, by project (1.12).
+func ScopedRepositories(secrets []corev1.Secret) map[string][]string {
+	out := map[string][]string{}
+	for i := range secrets {
+		s := &secrets[i]
+		project, url := string(s.Data["project"]), string(s.Data["url"])
+		if s.Labels[LabelSecretType] == "repository" && project != "" && url != "" && !slices.Contains(out[project], url) {
+			out[project] = append(out[project], url)
+		}
+	}
+	for _, urls := range out {
+		slices.Sort(urls)
+	}
+	return out
+}
+
+// InForce makes AppProjects ready for use, each with what it inherits and what is
+// registered for it alone. The problems are those of the settings.
+func InForce(projects []v1alpha1.AppProject, globals []policy.GlobalProject, repositories map[string][]string) (inForce map[string]*policy.Project, problems []error) {
+	inForce = map[string]*policy.Project{}
+	byName := map[string]*v1alpha1.AppProject{}
+	for i := range projects {
+		byName[projects[i].Name] = &projects[i]
+	}
+	find := func(name string) (*v1alpha1.AppProject, bool) { p, ok := byName[name]; return p, ok }
+	for name, p := range byName {
+		inherited, errs := policy.Globals(p, globals, find)
+		problems = append(problems, errs...)
+		inForce[name] = policy.New(p, policy.Around{Global: inherited, Repositories: repositories[name]})
+	}
+	return inForce, problems
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/policy"
 )
 
 // Config is what the translation needs to know of the control plane.
@@ -19,8 +20,8 @@ type Config struct {
 	Cluster func(target rutter.Target) (rutter.ClusterInfo, bool)
 }
 
-// Projects looks an AppProject up by name.
-type Projects func(name string) (*v1alpha1.AppProject, bool)
+// Projects looks an AppProject up by name, as it is in force.
+type Projects func(name string) (*policy.Project, bool)
 
 // ToUnit translates an Application. The conditions are everything that is
 // wrong with it (InvalidSpecError, one for each problem, naming the field) and
@@ -37,7 +38,7 @@ func ToUnit(app *v1alpha1.Application, cfg Config, projects Projects) (rutter.Un
 	t.validate()
 	t.operation()
 	if projects != nil {
-		t.project(u, projects)
+		t.project(&u, projects)
 	}
 	u.Problem = t.problem
 	return u, t.conditions

@@ -10,6 +10,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/policy"
 )
 
 var config = argo.Config{Namespace: "argocd"}
@@ -25,7 +26,7 @@ func app(t *testing.T, spec string) *v1alpha1.Application {
 	return objs[0].(*v1alpha1.Application)
 }
 
-func noProjects(string) (*v1alpha1.AppProject, bool) { return nil, false }
+func noProjects(string) (*policy.Project, bool) { return nil, false }
 
 const plain = "source: {repoURL: https://x/y, path: web}, destination: {name: prod, namespace: web}"
 
@@ -209,7 +210,8 @@ func TestProject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return func(name string) (*v1alpha1.AppProject, bool) { return objs[0].(*v1alpha1.AppProject), name == "team" }
+		p := policy.New(objs[0].(*v1alpha1.AppProject), policy.Around{})
+		return func(name string) (*policy.Project, bool) { return p, name == "team" }
 	}
 	prod := func(rutter.Target) (rutter.ClusterInfo, bool) {
 		return rutter.ClusterInfo{Name: "prod", Server: "https://prod"}, true
@@ -228,12 +230,11 @@ func TestProject(t *testing.T) {
 			[]string{`InvalidSpecError spec.destination: cluster prod, namespace "web" is not permitted in project team: no entry of spec.destinations allows it`}, rutter.CodeForbidden},
 		{"namespace", open, "elsewhere",
 			[]string{"InvalidSpecError spec.project: application 'web' in namespace 'elsewhere' is not permitted to use project 'team': no entry of its spec.sourceNamespaces allows it"}, rutter.CodeForbidden},
-		{"windows", open + ", syncWindows: [{kind: deny}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
-			"UnsupportedFieldWarning AppProject team: spec.syncWindows is not acted on yet",
-			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet",
-			"UnsupportedFieldWarning AppProject team: spec.destinationServiceAccounts is not acted on yet"}, ""},
+		{"not yet", open + ", syncWindows: [{kind: deny, schedule: '0 0 * * *', duration: 1h, applications: ['*']}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
+			"UnsupportedFieldWarning AppProject team: spec.destinationServiceAccounts (syncs; lookup uses it) is not acted on yet",
+			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet"}, ""},
 		{"signatures", open + ", signatureKeys: [{keyID: A}]", "argocd",
-			[]string{"UnsupportedFieldWarning AppProject team: spec.signatureKeys is not acted on yet"}, rutter.CodeUnsupported},
+			[]string{"UnsupportedFieldWarning spec.signatureKeys of AppProject team is not acted on yet"}, rutter.CodeUnsupported},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := app(t, "spec: {project: team, "+plain+"}")

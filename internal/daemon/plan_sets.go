@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -119,14 +118,11 @@ func (ps *planSet) held(given map[string]bool) bool {
 		return false
 	}
 	rest := slices.DeleteFunc(slices.Clone(h.Names), func(name string) bool { return given[name] })
-	if len(rest) == 0 || len(rest) <= h.Limit && !h.Empties {
+	if len(rest) == 0 || !h.Over(len(rest)) {
 		return false
 	}
 	ps.waits = rest
-	ps.why = fmt.Sprintf("%d of %d Applications would be deleted, at most %d go without approval", len(rest), h.Of, h.Limit)
-	if h.Empties {
-		ps.why = fmt.Sprintf("it generates nothing any more: all its %d Applications would be deleted", len(rest))
-	}
+	ps.why = h.Why(len(rest))
 	return true
 }
 

@@ -132,7 +132,7 @@ func planCases() []planCase {
 		},
 		{
 			reason: "a set that falls to zero waits", after: withoutOverlays(8),
-			want: []string{"set apps: it generates nothing any more: all its 8 Applications would be deleted"}, not: []string{"Deleted"},
+			want: []string{"set apps: the set generates nothing any more: all that it has left would be deleted, 8 Applications"}, not: []string{"Deleted"},
 		},
 		{reason: "removals within the budget", after: withoutOverlays(3), want: []string{"applications: 3 deleted (of 10)", "- 3 applications on prod-1: shop-0, shop-1, shop-2"}, not: []string{"Held"}},
 		{

@@ -2,8 +2,6 @@ package generate
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"regexp"
@@ -98,16 +96,37 @@ type Held struct {
 	Limit, Of int
 	// Empties says that the set would be left with none.
 	Empties bool
+	// Paused counts those that would go too, if no person held them, and Waited says
+	// that some of the plan waited before: what is left of a plan waits on.
+	Paused  int
+	Waited  bool
+	budget  Budget
 	members []uint32
+}
+
+// Over reports whether so many of the plan's removals need an approval.
+func (h *Held) Over(removals int) bool {
+	return h.Empties || h.Waited || removals+h.Paused > h.Limit
 }
 
 // Reason says why the plan waits and what to do.
 func (h *Held) Reason() string {
-	why := fmt.Sprintf("%d of %d Applications would be deleted, at most %d go without approval", len(h.Names), h.Of, h.Limit)
+	return fmt.Sprintf("%s; annotate it with %s: %q to delete exactly these", h.Why(len(h.Names)), AnnotationApprove, h.Digest)
+}
+
+// Why says why so many of the plan's removals wait.
+func (h *Held) Why(removals int) string {
 	if h.Empties {
-		why = fmt.Sprintf("the set generates nothing any more: all that it has left would be deleted, %d Applications", len(h.Names))
+		return fmt.Sprintf("the set generates nothing any more: all that it has left would be deleted, %d Applications", removals)
 	}
-	return fmt.Sprintf("%s; annotate it with %s: %q to delete exactly these", why, AnnotationApprove, h.Digest)
+	why := fmt.Sprintf("%d of %d Applications would be deleted", removals, h.Of)
+	if h.Paused > 0 {
+		why += fmt.Sprintf(", and %d more that are held", h.Paused)
+	}
+	if removals+h.Paused <= h.Limit {
+		why += ", what is left of a plan that waits"
+	}
+	return why + fmt.Sprintf(", at most %d go without approval", h.Limit)
 }
 
 // approval is how a held plan is approved from the command line.
@@ -159,7 +178,7 @@ func newHeld(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) *Held {
 		h.Names = append(h.Names, app.Name)
 		one := memberOf(set, app)
 		sum.Write(one[:])
-		h.members = append(h.members, binary.BigEndian.Uint32(one[:]))
+		h.members = append(h.members, shortOf(set, app))
 	}
 	h.Digest = hex.EncodeToString(sum.Sum(nil)[:8])
 	return h
@@ -170,19 +189,12 @@ func memberOf(set *v1alpha1.ApplicationSet, app *v1alpha1.Application) [sha256.S
 	return sha256.Sum256([]byte(string(set.UID) + "\x00" + app.Name + "\x00" + string(app.UID)))
 }
 
-// Ticket is the plan in few bytes, three or four for each Application. Whoever
+// Ticket is the plan in few bytes. Whoever
 // carries out an approved plan keeps it and gives it back in Policy.Ticket, so
 // that a plan that was carried out in part, when the process was killed, is
 // still known as the approved one. Without it the rest would wait again.
 func (h *Held) Ticket() string {
-	members := slices.Sorted(slices.Values(h.members))
-	data := make([]byte, 0, 4*len(members))
-	last := uint32(0)
-	for _, m := range members {
-		data = binary.AppendUvarint(data, uint64(m-last))
-		last = m
-	}
-	return h.Digest + ":" + base64.RawStdEncoding.EncodeToString(data)
+	return h.Digest + ":" + writeMembers(h.members)
 }
 
 // covers reports whether a ticket is of the approved plan and has all of these.
@@ -191,20 +203,9 @@ func covers(ticket, approved string, h *Held) bool {
 	if !ok || digest != approved {
 		return false
 	}
-	data, err := base64.RawStdEncoding.DecodeString(encoded)
-	if err != nil {
+	members, ok := readMembers(encoded)
+	if !ok {
 		return false
-	}
-	members := map[uint32]bool{}
-	at := uint64(0)
-	for len(data) > 0 {
-		delta, n := binary.Uvarint(data)
-		if n <= 0 {
-			return false
-		}
-		at += delta
-		members[uint32(at)] = true //nolint:gosec // sums of what were 32 bits
-		data = data[n:]
 	}
 	return !slices.ContainsFunc(h.members, func(m uint32) bool { return !members[m] })
 }

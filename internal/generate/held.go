@@ -15,11 +15,12 @@ import (
 // no room for thousands of names.
 const (
 	memoryPrefix = "rutter-applicationset-"
-	// MemoryAnswers is the key of Memory, MemoryTicket that of Decision.Ticket, and
-	// MemoryHeld that of Decision.Held.
+	// MemoryAnswers is the key of Memory, MemoryTicket that of Decision.Ticket,
+	// MemoryHeld that of Decision.Held, and MemoryWaiting that of Decision.Waiting.
 	MemoryAnswers = "answers"
 	MemoryTicket  = "approved"
 	MemoryHeld    = "held"
+	MemoryWaiting = "waiting"
 )
 
 // MemoryName is the name of that ConfigMap: one that is made again with the same

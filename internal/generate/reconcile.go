@@ -85,6 +85,8 @@ type Policy struct {
 	// Ticket is what Decision.Ticket was, for as long as an approved plan is
 	// being carried out.
 	Ticket string
+	// Waiting is what Decision.Waiting was.
+	Waiting string
 	// HandOver says that the caller can carry out Release: an Application that
 	// moves within its set, or to another one, is then not deleted and made again.
 	HandOver bool
@@ -135,6 +137,9 @@ type Decision struct {
 	// Ticket is to be kept before an approved plan is carried out, and given back
 	// in Policy.Ticket; empty when none is.
 	Ticket string
+	// Waiting says which removals wait, also while it is not known whether they are
+	// wanted; it is to be kept, and given back in Policy.Waiting.
+	Waiting string
 	// Holds are those in force on Applications of the set, by name.
 	Holds []ApplicationHold
 	// Requeue is when the first hold ends; 0 is never.
@@ -178,6 +183,7 @@ func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.App
 		}
 	}
 	rc.removals(live)
+	rc.keepWaiting(byName, wanted)
 	rc.keepOthers()
 	slices.SortFunc(rc.decision.Changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(rc.decision.Holds, func(a, b ApplicationHold) int { return strings.Compare(a.Application, b.Application) })

@@ -53,7 +53,8 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 		rc.decision.Errors = append(rc.decision.Errors, err)
 	}
 	plan := newHeld(rc.set, gone)
-	plan.Limit, plan.Of = budget.Limit(rc.owned), rc.owned
+	plan.Limit, plan.Of, plan.budget = budget.Limit(rc.owned), rc.owned, budget
+	plan.Paused, plan.Waited = len(rc.paused), rc.waited(gone, budget)
 	plan.Empties = len(rc.generated.Applications) == 0 && len(rc.gone)+len(rc.paused)+rc.letGo == rc.owned
 	if rc.waits(plan) {
 		rc.decision.Held = plan
@@ -73,7 +74,7 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 
 // waits reports whether a plan of removals needs an approval that it has not.
 func (rc *reconciliation) waits(plan *Held) bool {
-	if !plan.Empties && len(plan.Names) <= plan.Limit {
+	if !plan.Over(len(plan.Names)) {
 		return false
 	}
 	if len(rc.generated.Elements) == 0 && rc.set.Annotations[AnnotationAllowEmpty] == "true" {

@@ -170,7 +170,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 		s.listeners.settle(key, facts.asked, facts.plugins)
 		s.placements.settle(key, facts.kinds)
 	}
-	if err := s.decide(ctx, set, before.ticket, &o); err != nil {
+	if err := s.decide(ctx, set, before, &o); err != nil {
 		return reconcile.Result{}, err
 	}
 	if err := s.guard(ctx, set, &o); err != nil {
@@ -191,7 +191,7 @@ func (s *applicationSets) evaluate(ctx context.Context, set *v1alpha1.Applicatio
 }
 
 // decide compares what is generated with what is there.
-func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationSet, ticket string, o *outcome) error {
+func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, o *outcome) error {
 	live, err := s.concerned(ctx, set, &o.result)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationS
 		return err
 	}
 	s.noteGenerated(set, o.result)
-	policy.Ticket, policy.Elsewhere = ticket, s.elsewhere(set, live)
+	policy.Ticket, policy.Waiting, policy.Elsewhere = before.ticket, before.waiting, s.elsewhere(set, live)
 	o.decision = generate.Decide(set, o.result, s.staying(set, live), policy)
 	return s.handOver(ctx, set, o)
 }

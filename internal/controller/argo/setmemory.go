@@ -34,9 +34,11 @@ type memory struct {
 	answers generate.Memory
 	digest  string
 	ticket  string
-	// held is the digest of the removals that wait, as it was written last.
-	held   string
-	stored bool
+	// held is the digest of the removals that wait, as it was written last, and
+	// waiting which they are.
+	held    string
+	waiting string
+	stored  bool
 	// fleeting says that we may not keep it: it lasts as long as the process.
 	fleeting bool
 }
@@ -104,7 +106,7 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 	if err != nil {
 		return memory{}, fmt.Errorf("read the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
-	one := memory{stored: true, ticket: stored.Data[generate.MemoryTicket], held: heldIn(stored)}
+	one := memory{stored: true, ticket: stored.Data[generate.MemoryTicket], waiting: stored.Data[generate.MemoryWaiting], held: heldIn(stored)}
 	if one.answers, err = generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers]); err != nil {
 		s.opts.Logger.Warn("the memory of an ApplicationSet cannot be read and is made anew", "set", set.Namespace+"/"+set.Name, "err", err)
 		one.answers = generate.Memory{}
@@ -123,12 +125,12 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	if err != nil {
 		return err
 	}
-	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, stored: true}
+	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, waiting: o.decision.Waiting, stored: true}
 	if o.decision.Held != nil {
 		next.held = o.decision.Held.Digest
 	}
-	same := digest == before.digest && next.ticket == before.ticket && next.held == before.held
-	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" {
+	same := digest == before.digest && next.ticket == before.ticket && next.held == before.held && next.waiting == before.waiting
+	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" && next.waiting == "" {
 		return nil
 	}
 	if next.fleeting = before.fleeting || s.opts.Sets.DryRun; next.fleeting {
@@ -140,13 +142,16 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	if next.ticket != "" {
 		stored.Data[generate.MemoryTicket] = next.ticket
 	}
+	if next.waiting != "" {
+		stored.Data[generate.MemoryWaiting] = next.waiting
+	}
 	stored.BinaryData = map[string][]byte{}
 	if next.held != "" {
 		if stored.BinaryData[generate.MemoryHeld], err = o.decision.Held.Encode(heldLimit); err != nil {
 			return err
 		}
 	}
-	data, left, err := answers.Encode(memoryLimit - len(next.ticket) - len(stored.BinaryData[generate.MemoryHeld]))
+	data, left, err := answers.Encode(memoryLimit - len(next.ticket) - len(next.waiting) - len(stored.BinaryData[generate.MemoryHeld]))
 	if err != nil {
 		return err
 	}

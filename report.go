@@ -24,6 +24,8 @@ const (
 	CondHeld = "HeldWarning"
 	// CondContested says that somebody undoes what a self-heal puts back.
 	CondContested = "ContestedFieldWarning"
+	// CondWindow says that a sync is due and that sync windows forbid it now.
+	CondWindow = "SyncWindowWarning"
 	// CondRender is what a render wants said: a random field, a base that is not pinned.
 	CondRender = "RenderWarning"
 )

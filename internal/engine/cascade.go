@@ -27,7 +27,7 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		}
 		return
 	}
-	if _, refs, terminating := u.topWave(); len(refs) == 0 && !terminating {
+	if _, refs, terminating := e.topWave(u); len(refs) == 0 && !terminating {
 		e.endCascade(u, nil) // there is nothing that another unit might want
 		return
 	}
@@ -51,7 +51,7 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 // and no sync of it sends any more; an error says why that cannot be. Otherwise
 // the unit is woken when it may be so.
 func (e *Engine) oversees(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster) (bool, error) {
-	e.settleServer(u, c.Info().Server)
+	e.settleServer(u, c.Info())
 	if u.sending() {
 		return false, nil // the sync that was stopped queues the unit when it has ended
 	}
@@ -74,7 +74,7 @@ func (e *Engine) oversees(ctx context.Context, u *state, unit rutter.Unit, c rut
 // deleteWave deletes what is highest of what is left, and ends the cascade when
 // nothing is.
 func (e *Engine) deleteWave(ctx context.Context, u *state, c rutter.Cluster) {
-	wave, refs, terminating := u.topWave()
+	wave, refs, terminating := e.topWave(u)
 	if len(refs) == 0 && !terminating {
 		e.endCascade(u, nil)
 		return
@@ -185,12 +185,12 @@ type victim struct {
 
 // topWave returns what to delete next: the objects of the highest wave there
 // is, unless something of it is terminating already.
-func (u *state) topWave() (wave int, victims []victim, terminating bool) {
+func (e *Engine) topWave(u *state) (wave int, victims []victim, terminating bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all []victim
 	for ref, x := range u.live {
-		if !x.Exists || x.foreign || x.meta.NoDelete || protected(ref, x.Verdict, u.unit) != "" || u.unit.Policy.HasOption("Delete=false") {
+		if !x.Exists || x.foreign || x.meta.NoDelete || e.protected(u, ref, x.Verdict) != "" || u.unit.Policy.HasOption("Delete=false") {
 			continue
 		}
 		if x.Deleting {

@@ -21,6 +21,7 @@ type verdictOn struct {
 // for the same declaration and manifests is not tried again unless the unit
 // heals itself.
 func (e *Engine) decide(u *state, down bool) verdictOn {
+	u.window = ""
 	switch {
 	case u.op != nil:
 		return e.decideRunning(u, down)
@@ -29,6 +30,10 @@ func (e *Engine) decide(u *state, down bool) verdictOn {
 	case u.request != nil && u.problem == nil:
 		req := *u.request
 		u.request = nil
+		if wait, closed := e.closed(u, req, time.Time{}); closed {
+			e.refuseClosed(u, req)
+			return verdictOn{wait: wait}
+		}
 		return verdictOn{request: &req}
 	case u.problem != nil || !u.unit.Policy.Automated:
 		return verdictOn{}
@@ -47,14 +52,22 @@ func (e *Engine) decide(u *state, down bool) verdictOn {
 		u.attempted = u.desired.key
 		return verdictOn{}
 	}
+	postponed, v := u.postponed, verdictOn{request: &auto}
 	if u.tried() {
 		if u.postponed && auto.Prune && len(prune) > 0 {
 			u.postponed, auto.Resources = false, prune
-			return verdictOn{request: &auto}
+		} else {
+			v = u.heal(auto, differ, prune, e.now())
 		}
-		return u.heal(auto, differ, prune, e.now())
 	}
-	return verdictOn{request: &auto}
+	if v.request == nil {
+		return v
+	}
+	if wait, closed := e.closed(u, auto, time.Time{}); closed {
+		u.postponed = postponed
+		return verdictOn{wait: wait}
+	}
+	return v
 }
 
 // minRetry keeps a wait that is all but over from becoming a busy loop.
@@ -76,13 +89,19 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 		u.op = nil
 		return e.decide(u, down) // by the policy of now
 	}
+	began := u.op.report.StartedAt
+	if u.request != nil {
+		req, began = *u.request, time.Time{}
+	}
+	if wait, closed := e.closed(u, req, began); closed {
+		return verdictOn{wait: wait}
+	}
 	retries, started := u.op.report.RetryCount+1, u.op.report.StartedAt
 	if u.op.superseded {
 		retries = 0
 	}
 	if u.request != nil {
-		req, retries = *u.request, 0
-		u.request = nil
+		retries, u.request = 0, nil
 	}
 	u.op = &operation{cancel: func() {}, report: rutter.OperationReport{RetryCount: retries, StartedAt: started}}
 	return verdictOn{request: &req}
@@ -179,7 +198,7 @@ func (e *Engine) extras(u *state, d *desired) []plan.Extra {
 		if _, declared := d.index[ref]; declared || !x.Exists || x.meta.IsHook || d.unsure(ref) {
 			continue
 		}
-		extra := plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta, Protected: protected(ref, x.Verdict, u.unit)}
+		extra := plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta, Protected: e.protected(u, ref, x.Verdict)}
 		if other := e.claims.other(u, claim{u.server, ref}); other != nil && extra.Protected == "" {
 			extra.Protected = "it is declared by application " + other.instance
 		}

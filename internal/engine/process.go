@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/syncwindow"
 )
 
 // process looks at a unit: observe, decide, act. It runs for one unit at a time
@@ -37,7 +39,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 		e.fail(u, err)
 		return
 	}
-	rebuild = e.settleServer(u, c.Info().Server) || rebuild
+	rebuild = e.settleServer(u, c.Info()) || rebuild
 	e.renew(ctx, u, unit, c, level, rebuild)
 	if !e.warmed() {
 		return
@@ -63,9 +65,11 @@ func (e *Engine) fail(u *state, err error) {
 
 // settleServer binds the live entries to the unit's cluster, and reports whether
 // that is another one than before. A sync that runs there is stopped.
-func (e *Engine) settleServer(u *state, server string) bool {
+func (e *Engine) settleServer(u *state, info rutter.ClusterInfo) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	server := info.Server
+	u.cluster = info
 	if u.server == server {
 		return false
 	}
@@ -262,6 +266,9 @@ func (u *state) anyUnknown() bool {
 // willSend reports whether an automated sync follows; u.mu is held.
 func (e *Engine) willSend(u *state) bool {
 	p := u.unit.Policy
+	if !syncwindow.Allows(u.unit.Windows, e.now(), time.Time{}, !p.Automated) {
+		return false
+	}
 	if !p.Automated {
 		return u.request != nil && !u.request.DryRun
 	}

@@ -5,7 +5,20 @@ import (
 	"github.com/rutterhq/rutter/internal/inventory"
 )
 
-// protected says why a live object that carries our label is not pruned, or "".
+// protected says why a live object that carries our label is not removed, or "".
+// What the unit's project does not let it manage it does not let it remove either
+// (reference 6.3); a project that is gone fences nothing in. u.mu is held.
+func (e *Engine) protected(u *state, ref rutter.Ref, v rutter.Verdict) string {
+	if why := protected(ref, v, u.unit); why != "" {
+		return why
+	}
+	if err := e.opts.Permit(u.unit, u.cluster, ref, ref.Namespace != ""); err != nil && rutter.CodeOf(err) != rutter.CodeNotFound {
+		return err.Error()
+	}
+	return ""
+}
+
+// protected says so of the object itself.
 // A label can be copied with an object; the tracking annotation names the one
 // object that it was written for (reference 2.11). Custom resource definitions
 // are kept as the reference keeps them: their removal would remove every object

@@ -45,6 +45,9 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 	if u.op != nil && !u.op.retryAt.IsZero() {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: u.op.report.Message})
 	}
+	if u.window != "" {
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondWindow, Message: "no sync now: " + u.window})
+	}
 	if last := u.last; u.op == nil && last != nil && last.Request.Automated && last.Phase == rutter.OperationFailed && r.Sync != rutter.Synced {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt: " + last.Message})
 	}

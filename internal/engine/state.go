@@ -44,6 +44,7 @@ type state struct {
 	rebuild bool
 
 	server  string // key of the cluster the live entries belong to
+	cluster rutter.ClusterInfo
 	desired *desired
 	problem error // why desired could not be computed anew; desired is then the last good one
 	retries int   // failed renders in a row
@@ -60,6 +61,10 @@ type state struct {
 	// postponed says that something is to be pruned once it is known that no
 	// other unit declares it.
 	postponed bool
+
+	// window says why a sync that is due is not carried out now: sync windows
+	// forbid it.
+	window string
 
 	compared time.Time
 	renders  int64

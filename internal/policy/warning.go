@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -237,7 +238,7 @@ func (w *warnings) windows(p *v1alpha1.AppProject) {
 // always: a window that begins every minute, or every day at one time for a day.
 func always(s rutter.SyncWindow) bool {
 	daily := s.Schedule.EveryDay && s.Schedule.EveryWeekday && s.Schedule.Months == 0b1111111111110
-	return daily && s.Duration >= oneDay
+	return daily && s.Duration >= 24*time.Hour
 }
 
 func (w *warnings) roles(p *v1alpha1.AppProject) {

@@ -193,7 +193,7 @@ func (c *Controllers) Permit(unit rutter.Unit, cluster rutter.ClusterInfo, ref r
 		if unit.Project == "default" || unit.Project == "" {
 			return nil
 		}
-		return rutter.Errorf(rutter.CodeForbidden, "project %q does not exist", unit.Project)
+		return rutter.Errorf(rutter.CodeNotFound, "project %q does not exist", unit.Project)
 	}
 	return project.CheckResource(cluster, ref, namespaced) //nolint:wrapcheck // it names the rule
 }

@@ -2,7 +2,6 @@ package generate
 
 import (
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -39,27 +38,18 @@ func (rc *reconciliation) kept(app *v1alpha1.Application) (changed bool) {
 	return true
 }
 
-// keepOthers does so for those Applications that are left as they are otherwise.
-func (rc *reconciliation) keepOthers() {
-	for i := range rc.decision.Changes {
-		c := &rc.decision.Changes[i]
-		if c.Verb != Keep && c.Verb != Hold || c.Application == nil || c.Application.DeletionTimestamp != nil || !ownedBy(c.Application, rc.set) {
+// keepUp does so for those Applications that are left as they are otherwise, and
+// has their finalizers heed what the set says of their objects.
+func (rc *reconciliation) keepUp() {
+	for _, c := range rc.decision.Changes {
+		live := c.Application
+		if c.Verb == Create || c.Verb == Update || c.Verb == Release || live == nil || live.DeletionTimestamp != nil || !ownedBy(live, rc.set) {
 			continue
 		}
-		app := *c.Application
-		if rc.kept(&app) {
-			c.Verb, c.Application, c.Live = Update, &app, c.Application
+		app := *live
+		kept := c.Verb != Delete && rc.kept(&app)
+		if rc.preserved(&app) || kept {
+			rc.decision.Upkeep = append(rc.decision.Upkeep, Change{Verb: Update, Name: c.Name, Application: &app, Live: live, Reason: c.Reason})
 		}
 	}
-}
-
-// freeWorkloads takes the finalizer that deletes objects off an Application of
-// a set that preserves them: the garbage collector would heed the finalizer.
-func freeWorkloads(app *v1alpha1.Application) (changed bool) {
-	cascades := func(f string) bool { return f == resourcesFinalizer || strings.HasPrefix(f, resourcesFinalizer+"/") }
-	if !slices.ContainsFunc(app.Finalizers, cascades) {
-		return false
-	}
-	app.Finalizers = slices.DeleteFunc(slices.Clone(app.Finalizers), cascades)
-	return true
 }

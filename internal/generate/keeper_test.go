@@ -38,7 +38,15 @@ func TestOutliving(t *testing.T) {
 		t.Helper()
 		s := setOf(t, withTemplate(generators, "{{name}}", "x"))
 		var got []string
-		for _, c := range generate.Decide(s, generate.Generate(s, fleet()), apps, p).Changes {
+		d := generate.Decide(s, generate.Generate(s, fleet()), apps, p)
+		upkeep := map[string]generate.Change{}
+		for _, c := range d.Upkeep {
+			upkeep[c.Name] = c
+		}
+		for _, c := range d.Changes {
+			if up, ok := upkeep[c.Name]; ok {
+				c = up
+			}
 			if c.Verb == generate.Update {
 				for i := range apps {
 					if apps[i].Name == c.Name {

@@ -132,6 +132,12 @@ func Reconcile(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.
 type Decision struct {
 	// Changes are one for each name, in order.
 	Changes []Change
+	// Upkeep are writes to Applications that otherwise stay as they are, so that
+	// deleting the set does with each as it says. They are no changes of the set's.
+	Upkeep []Change
+	// Freeing says that the set preserves the objects of its Applications, and that
+	// some of those still have the finalizer that deletes them.
+	Freeing bool
 	// Held is the plan of removals that waits for approval; nil when none does.
 	Held *Held
 	// Ticket is to be kept before an approved plan is carried out, and given back
@@ -184,7 +190,8 @@ func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.App
 	}
 	rc.removals(live)
 	rc.keepWaiting(byName, wanted)
-	rc.keepOthers()
+	rc.keepUp()
+	rc.decision.Freeing = rc.freeing(byName)
 	slices.SortFunc(rc.decision.Changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(rc.decision.Holds, func(a, b ApplicationHold) int { return strings.Compare(a.Application, b.Application) })
 	return rc.decision
@@ -278,6 +285,9 @@ func (rc *reconciliation) update(desired, live *v1alpha1.Application, adopt bool
 	if err == nil && (adopt || len(changed) > 0) {
 		var ruled bool
 		if merged, ruled, err = rc.keepIgnored(merged, live); err == nil && ruled {
+			if Preserves(rc.set) {
+				freeWorkloads(merged) // whatever the rules leave alone
+			}
 			changed, err = differences(live, merged)
 		}
 	}

@@ -96,7 +96,7 @@ func (rc *reconciliation) waits(plan *Held) bool {
 // remove deletes an Application, without its objects where those are to stay
 // or cannot be reached: its finalizer would wait for ever.
 func remove(set *v1alpha1.ApplicationSet, known members, live *v1alpha1.Application, reason string) Change {
-	c := Change{Verb: Delete, Name: live.Name, Application: live, Reason: reason, StripFinalizer: preservesResources(set)}
+	c := Change{Verb: Delete, Name: live.Name, Application: live, Reason: reason, StripFinalizer: Preserves(set)}
 	if known.gone(live.Spec.Destination) {
 		c.StripFinalizer = true
 		c.Reason += "; its cluster is no longer a member, so its objects are left behind"

@@ -131,7 +131,7 @@ func (ev *evaluator) render(e *Element, template *program) {
 		e.Err = err
 		return
 	}
-	if preservesResources(ev.set) && freeWorkloads(app) {
+	if Preserves(ev.set) && freeWorkloads(app) {
 		e.Warnings = append(e.Warnings, "spec.syncPolicy.preserveResourcesOnDeletion: the finalizer "+resourcesFinalizer+" of the template is left out, since it would delete what is to stay")
 	}
 	e.Application = app
@@ -153,15 +153,10 @@ func (ev *evaluator) application(t *v1alpha1.ApplicationSetTemplate) *v1alpha1.A
 		},
 		Spec: t.Spec,
 	}
-	if len(app.Finalizers) == 0 && !preservesResources(ev.set) {
+	if len(app.Finalizers) == 0 && !Preserves(ev.set) {
 		app.Finalizers = []string{resourcesFinalizer}
 	}
 	return app
-}
-
-// preservesResources reports whether workloads outlive their Applications.
-func preservesResources(set *v1alpha1.ApplicationSet) bool {
-	return set.Spec.SyncPolicy != nil && set.Spec.SyncPolicy.PreserveResourcesOnDeletion
 }
 
 // nameError says what is wrong with the name of an Application.

@@ -128,7 +128,7 @@ func (a *applications) delete(ctx context.Context, app *v1alpha1.Application, un
 	case err != nil:
 		return reconcile.Result{}, err
 	case keep:
-		err := a.release(ctx, app, "application deleted, its resources are another set's")
+		err := a.release(ctx, app, "application deleted, its resources stay: its set preserves them, or another set has them")
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil // the cache was behind
 		}

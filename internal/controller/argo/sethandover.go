@@ -280,8 +280,10 @@ func (s *applicationSets) leaves(key types.NamespacedName) {
 }
 
 // fate is what becomes of the objects of an Application that is being deleted.
-// When that is because its set is, and another set generates it, keep says that
-// it will be made again and has them then. wait is how long it is not known yet.
+// When that is because its set is, keep says that they stay: that set preserves
+// them, or another set generates the Application, makes it again and has them then.
+// wait is how long it is not known yet.
+//
 // An Application that was deleted for itself is made again too, but with new
 // objects, as whoever did that wanted.
 //
@@ -293,11 +295,11 @@ func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (
 	if s.moves.adoptedBefore(app.UID, app.DeletionTimestamp.Time) && s.moves.generator(name, "") != "" {
 		return true, 0, nil
 	}
-	owner, gone, err := s.ownerGone(ctx, app)
+	owner, gone, preserves, err := s.ownerGone(ctx, app)
 	if err != nil || !gone {
 		return false, left, err
 	}
-	if s.moves.generator(name, owner) != "" {
+	if preserves || s.moves.generator(name, owner) != "" {
 		return true, 0, nil
 	}
 	siblings, err := s.siblings(ctx, app.Namespace)
@@ -320,23 +322,26 @@ func (s *applicationSets) fate(ctx context.Context, app *v1alpha1.Application) (
 }
 
 // ownerGone names the set of an Application, and reports whether it is gone or
-// going. The server is asked: the cache may learn of the Application's deletion
-// before it learns of the set's, which is the cause.
-func (s *applicationSets) ownerGone(ctx context.Context, app *v1alpha1.Application) (name string, gone bool, err error) {
+// going, and whether one that is going preserves the objects of its Applications:
+// in the foreground the garbage collector comes before the set has seen to it. The
+// server is asked: the cache may learn of the Application's deletion before it
+// learns of the set's, which is the cause.
+func (s *applicationSets) ownerGone(ctx context.Context, app *v1alpha1.Application) (name string, gone, preserves bool, err error) {
 	owner := metav1.GetControllerOf(app)
 	if owner == nil || owner.Kind != "ApplicationSet" {
-		return "", false, nil
+		return "", false, false, nil
 	}
 	var set v1alpha1.ApplicationSet
 	key := types.NamespacedName{Namespace: app.Namespace, Name: owner.Name}
 	err = s.reader.Get(ctx, key, &set)
 	switch {
 	case apierrors.IsNotFound(err):
-		return owner.Name, true, nil
+		return owner.Name, true, false, nil
 	case err != nil:
-		return "", false, fmt.Errorf("read ApplicationSet %s, which Application %s is of: %w", key, app.Name, err)
+		return "", false, false, fmt.Errorf("read ApplicationSet %s, which Application %s is of: %w", key, app.Name, err)
 	}
-	return owner.Name, set.DeletionTimestamp != nil || set.UID != owner.UID, nil
+	going := set.DeletionTimestamp != nil && set.UID == owner.UID
+	return owner.Name, going || set.UID != owner.UID, going && generate.Preserves(&set), nil
 }
 
 // notASet begins the names under which Applications wait for sets.

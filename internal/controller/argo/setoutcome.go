@@ -99,6 +99,7 @@ func (o *outcome) warnings() []string {
 
 // pending counts the changes that were decided.
 func (o *outcome) pending() (n int) {
+	n = len(o.decision.Upkeep)
 	for _, c := range o.decision.Changes {
 		switch c.Verb {
 		case generate.Create, generate.Update, generate.Delete, generate.Release:

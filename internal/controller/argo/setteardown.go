@@ -14,10 +14,11 @@ import (
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// detachFinalizer is on sets of which some Applications outlive them, so that
-// those are marked, and the others go in order, before the garbage collector
-// comes; their second owner (setkeeper.go) keeps them from it in any case. It is
-// there only while it is needed, so that sets can be deleted when no controller runs.
+// detachFinalizer is on sets of which some Applications outlive them, or would
+// delete what is to stay, so that those are marked, and the others go in order,
+// before the garbage collector comes; their second owner (setkeeper.go) keeps them
+// from it in any case. It is there only while it is needed, so that sets can be
+// deleted when no controller runs.
 const detachFinalizer = "rutter.dev/detach"
 
 // AnnotationDetached says of which set an Application was, that outlived it.
@@ -26,7 +27,7 @@ const AnnotationDetached = "rutter.dev/detached-from"
 // guard puts the finalizer on a set, or takes it off. It is done before anything
 // is made that the garbage collector must not delete.
 func (s *applicationSets) guard(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome) error {
-	needs := len(o.decision.Holds) > 0 || !generate.Deletes(set, generate.Policy{Applications: s.opts.Sets.Policy, AllowOverride: s.opts.Sets.AllowOverride})
+	needs := len(o.decision.Holds) > 0 || o.decision.Freeing || !generate.Deletes(set, generate.Policy{Applications: s.opts.Sets.Policy, AllowOverride: s.opts.Sets.AllowOverride})
 	if needs == controllerutil.ContainsFinalizer(set, detachFinalizer) || s.opts.Sets.DryRun {
 		return nil
 	}

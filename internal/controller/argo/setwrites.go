@@ -37,10 +37,27 @@ func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.Applicatio
 	}
 	changes := o.decision.Changes
 	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Create || c.Verb == generate.Update })
+	s.keepUp(ctx, set, o)
 	if err != nil && o.decision.Ticket != "" {
 		return
 	}
 	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Delete || c.Verb == generate.Release })
+}
+
+// keepUp writes to the Applications that stay what the set says of its deletion;
+// what is deleted now needs that no more. The set is looked at again soon when it
+// was guarded for that time.
+func (s *applicationSets) keepUp(ctx context.Context, set *v1alpha1.ApplicationSet, o *outcome) {
+	going := map[string]bool{}
+	for _, c := range o.decision.Changes {
+		if c.Verb == generate.Delete {
+			going[c.Name] = true
+		}
+	}
+	s.writeAll(ctx, set, o, o.decision.Upkeep, func(c generate.Change) bool { return !going[c.Name] })
+	if o.decision.Freeing {
+		o.requeue = earliest(o.requeue, moveWindow)
+	}
 }
 
 // writeAll carries out those changes that are meant, side by side.

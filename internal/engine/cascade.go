@@ -190,7 +190,7 @@ func (e *Engine) topWave(u *state) (wave int, victims []victim, terminating bool
 	defer u.mu.Unlock()
 	var all []victim
 	for ref, x := range u.live {
-		if !x.Exists || x.foreign || x.meta.NoDelete || e.protected(u, ref, x.Verdict) != "" || u.unit.Policy.HasOption("Delete=false") {
+		if !x.Exists || x.foreign != nil || x.meta.NoDelete || e.protected(u, ref, x.Verdict) != "" || u.unit.Policy.HasOption("Delete=false") {
 			continue
 		}
 		if x.Deleting {

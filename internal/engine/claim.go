@@ -1,12 +1,16 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/apply"
 )
 
 // claim is one object of one cluster as units declare it.
@@ -147,20 +151,107 @@ func (e *Engine) wake(units []*state) {
 	}
 }
 
-// foreign returns the instance of the other unit whose mark the object carries,
-// if that unit is known and declares the object, or "".
-func (e *Engine) foreign(u *state, obj *unstructured.Unstructured) string {
+// partOfTwo is said of an object that two units declare (reference 2.11).
+func partOfTwo(ref rutter.Ref, a, b string) string {
+	return fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, a, b)
+}
+
+// foreign returns the other unit whose mark the object carries, if that unit is
+// known and declares the object, or nil.
+func (e *Engine) foreign(u *state, obj *unstructured.Unstructured) *state {
 	hash := obj.GetLabels()[rutter.LabelUnit]
 	if hash == u.hash || hash == "" {
-		return ""
+		return nil
 	}
 	e.mu.RLock()
 	owner := e.byHash[hash]
 	e.mu.RUnlock()
 	if owner == nil || !e.claims.declares(owner, claim{u.server, rutter.RefOf(obj)}) {
-		return ""
+		return nil
 	}
-	return owner.instance
+	return owner
+}
+
+// yieldGrace is how long a sync waits for a unit that declares an object as well:
+// it may be about to be deleted, as one whose set gives its elements other names.
+const yieldGrace = 5 * time.Second
+
+// awaitOwner makes sure that an object is not another unit's: what carries the mark
+// of a unit that declares it stays that one's, and the error says so. A unit that is
+// about to be rendered or deleted may declare it no more: that is waited for, so that
+// an object that moves goes over without an error. No unit is locked.
+func (e *Engine) awaitOwner(ctx context.Context, u *state, op *operation, ref rutter.Ref) error {
+	began := e.now()
+	deadline := time.NewTimer(yieldGrace)
+	defer deadline.Stop()
+	for {
+		e.mu.RLock()
+		quiet := e.quiet
+		e.mu.RUnlock()
+		u.mu.Lock()
+		var owner *state
+		if x := u.live[ref]; x != nil && x.Exists {
+			owner = x.foreign
+		}
+		k, changed, superseded := claim{u.server, ref}, u.changed, op.superseded
+		u.mu.Unlock()
+		if owner == nil || !e.claims.declares(owner, k) {
+			return nil
+		}
+		e.mu.RLock()
+		pending, unsure := e.unsettled[owner]
+		e.mu.RUnlock()
+		patience := yieldGrace
+		if unsure && !pending.tried {
+			patience = rivalRetry
+		}
+		left := patience - e.now().Sub(began)
+		if left <= 0 || superseded {
+			return u.concede(op, ref, rutter.Errorf(rutter.CodeConflict, "%s: it carries the mark of %s and is left to that one; take it out of one of the two", partOfTwo(ref, owner.instance, u.instance), owner.instance))
+		}
+		deadline.Reset(left)
+		select {
+		case <-quiet:
+		case <-changed:
+		case <-deadline.C:
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while application %s has %s: %w", owner.instance, ref, context.Cause(ctx))
+		}
+	}
+}
+
+// concede notes that an operation left an object to somebody else: trying again
+// changes nothing before that one lets it go, which starts a sync by itself.
+func (u *state) concede(op *operation, ref rutter.Ref, err error) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if op.conceded == nil {
+		op.conceded = map[rutter.Ref]bool{}
+	}
+	op.conceded[ref] = true
+	return err
+}
+
+// onlyConceded reports whether nothing of an operation failed but what it left to
+// others; u.mu is held.
+func (o *operation) onlyConceded(results []rutter.StepResult) bool {
+	for _, r := range results {
+		if r.Status == apply.StatusFailed && !o.conceded[r.Ref] {
+			return false
+		}
+	}
+	return len(o.conceded) > 0
+}
+
+// stillOthers reports whether what an operation left to others is theirs yet; u.mu
+// is held.
+func (u *state) stillOthers(op *operation) bool {
+	for ref := range op.conceded {
+		if x := u.live[ref]; x == nil || x.foreign == nil && x.claimed == "" {
+			return false
+		}
+	}
+	return true
 }
 
 // released lets the units that declare objects of one that has gone, or goes,
@@ -171,10 +262,9 @@ func (e *Engine) released(server string, refs []rutter.Ref) {
 		for _, u := range e.claims.of(claim{server, ref}) {
 			u.mu.Lock()
 			x := u.live[ref]
-			wake := x != nil && x.foreign
+			wake := x != nil && x.foreign != nil
 			if wake {
-				x.foreign, x.State, x.Reason = false, rutter.SyncUnknown, "was part of another application until now"
-				u.notify()
+				u.yielded(x)
 			}
 			u.mu.Unlock()
 			if wake {

@@ -163,7 +163,7 @@ func (e *Engine) differing(u *state) (differ, prune []rutter.Ref, waits bool) {
 		if o.Meta.IsHook || o.Meta.Skip || o.Refused != "" {
 			continue
 		}
-		if x := u.live[o.Ref]; x == nil || x.differs(o.Hash) && (!x.foreign && x.claimed == "" || u.attempted != u.desired.key) {
+		if x := u.live[o.Ref]; x == nil || x.differs(o.Hash) && (x.foreign == nil && x.claimed == "" || u.attempted != u.desired.key) {
 			differ = append(differ, o.Ref)
 		}
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -192,9 +191,9 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 		return
 	}
 	x.DesiredHash = d.Hash
-	if other := e.foreign(u, obj); other != "" {
-		x.foreign = true
-		x.State, x.Reason = rutter.OutOfSync, fmt.Sprintf("%s/%s is part of applications %s and %s", ref.Kind, ref.Name, other, u.unit.Instance)
+	if other := e.foreign(u, obj); other != nil {
+		x.foreign = other
+		x.State, x.Reason = rutter.OutOfSync, partOfTwo(ref, other.instance, u.instance)
 		return
 	}
 	owned, ok := compare.OwnedHash(obj, rutter.FieldManager, u.desired.rules)

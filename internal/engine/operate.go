@@ -111,10 +111,13 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 	}
 	rules, rests := e.resting(u, op, d, d.objects[i].Ref)
 	keeps := e.keepsOthers(ctx, u, c, d, i)
+	if err := e.awaitOwner(ctx, u, op, d.objects[i].Ref); err != nil {
+		return nil, err
+	}
 	if words, err := e.otherTool(ctx, c, u.ownerOf(d.objects[i].Ref)); err != nil {
 		return nil, err
 	} else if words != "" {
-		return nil, e.leaveToTool(u, d, d.objects[i].Ref, words)
+		return nil, e.leaveToTool(u, op, d, d.objects[i].Ref, words)
 	}
 	if !keeps && !rests {
 		return want, nil
@@ -153,7 +156,7 @@ func (e *Engine) shared(u *state, server string, unit rutter.Unit, d *desired) e
 	}
 	for i := range d.objects {
 		if other := e.claims.other(u, claim{server, d.objects[i].Ref}); other != nil {
-			return rutter.Errorf(rutter.CodeConflict, "%s/%s is part of applications %s and %s", d.objects[i].Ref.Kind, d.objects[i].Ref.Name, unit.Instance, other.instance)
+			return rutter.Errorf(rutter.CodeConflict, "%s", partOfTwo(d.objects[i].Ref, unit.Instance, other.instance))
 		}
 	}
 	return nil
@@ -179,13 +182,13 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 		r.Phase, r.Message = rutter.OperationFailed, "Operation terminated"
 	default:
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
-		if e.retryLater(u, op, err) {
+		if !op.onlyConceded(results) && e.retryLater(u, op, err) {
 			u.mu.Unlock()
 			e.opts.Changed(id, false)
 			return
 		}
 	}
-	if r.Request.Automated && !r.Partial && !errors.Is(err, apply.ErrSuperseded) && ctx.Err() == nil {
+	if r.Request.Automated && !r.Partial && !errors.Is(err, apply.ErrSuperseded) && ctx.Err() == nil && u.stillOthers(op) {
 		u.attempted = d.key
 	}
 	if u.op == op {

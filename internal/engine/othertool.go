@@ -131,25 +131,28 @@ func toolWords(x *entry, ref rutter.Ref) string {
 
 // leaveToTool marks an object as another tool's, and sees to it that it is looked at
 // again: nobody tells when that tool has gone.
-func (e *Engine) leaveToTool(u *state, d *desired, ref rutter.Ref, words string) error {
+func (e *Engine) leaveToTool(u *state, op *operation, d *desired, ref rutter.Ref, words string) error {
 	u.mu.Lock()
-	defer u.mu.Unlock()
 	if x := u.live[ref]; x != nil && u.desired == d {
 		x.claimed, x.suspect = words, false
 		x.State, x.Reason = rutter.OutOfSync, words
 	}
+	u.mu.Unlock()
 	e.queue.addAfter(u.id, toolRetry)
-	return rutter.Errorf(rutter.CodeConflict, "%s: %s", ref, words)
+	return u.concede(op, ref, rutter.Errorf(rutter.CodeConflict, "%s: %s", ref, words))
 }
 
-// reclaim looks again at the objects that were left to another tool: once that is
-// no more at work they are synced.
+// reclaim looks again at the objects that were left to others: once that unit
+// declares them no more, or that tool is no more at work, they are synced.
 func (e *Engine) reclaim(ctx context.Context, u *state, c rutter.Cluster) {
 	u.mu.Lock()
 	var left []*entry
-	for _, x := range u.live {
+	for ref, x := range u.live {
 		if x.claimed != "" {
 			left = append(left, x)
+		}
+		if x.foreign != nil && !e.claims.declares(x.foreign, claim{u.server, ref}) {
+			u.yielded(x)
 		}
 	}
 	u.mu.Unlock()
@@ -157,11 +160,18 @@ func (e *Engine) reclaim(ctx context.Context, u *state, c rutter.Cluster) {
 		words, err := e.otherTool(ctx, c, x.owner)
 		u.mu.Lock()
 		if err == nil && words == "" {
-			x.claimed, x.State, x.Reason = "", rutter.SyncUnknown, "was another tool's until now"
-			u.attempted = ""
+			u.yielded(x)
 		} else {
 			e.queue.addAfter(u.id, toolRetry)
 		}
 		u.mu.Unlock()
 	}
+}
+
+// yielded has an object that was left to another looked at and sent; u.mu is held.
+func (u *state) yielded(x *entry) {
+	x.foreign, x.claimed = nil, ""
+	x.State, x.Reason = rutter.SyncUnknown, "was another's until now"
+	u.attempted = ""
+	u.notify()
 }

@@ -96,8 +96,8 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondUnsupported,
 				Message: fmt.Sprintf("%s: sync options %v are not acted on yet", o.Ref, o.Meta.Unsupported)})
 		}
-		if x := u.live[o.Ref]; x != nil && x.foreign {
-			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: x.Reason})
+		if other := e.claims.other(u, claim{u.server, o.Ref}); other != nil && o.Refused == "" {
+			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: partOfTwo(o.Ref, other.instance, u.instance)})
 		}
 		if c := toolWords(u.live[o.Ref], o.Ref); c != "" {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: c})

@@ -82,9 +82,9 @@ type entry struct {
 	meta  plan.Meta
 	// suspect is true when only a local comparison says that it differs.
 	suspect bool
-	// foreign is true while the object carries the mark of another unit that
+	// foreign is set while the object carries the mark of another unit that
 	// declares it too; it is shown, and not fought over.
-	foreign bool
+	foreign *state
 	// ceded is true where a controller is known to write a field whatever Git says.
 	ceded bool
 	// former is true where another tool has applied the object before us.
@@ -104,6 +104,8 @@ type operation struct {
 	retryAt    time.Time
 	// rested are the objects of which a contested field was not sent.
 	rested map[rutter.Ref]bool
+	// conceded are the objects that were left to another unit or tool.
+	conceded map[rutter.Ref]bool
 }
 
 // supersedable reports whether a newer desired state ends the operation: every

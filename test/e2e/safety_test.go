@@ -152,12 +152,42 @@ func TestShared(t *testing.T) {
 	if n := counter(t, w.addr, "rutter_objects_applied_total") - before; n > 1 {
 		t.Errorf("%v writes within 3 s of an object that two Applications declare", n)
 	}
+	refused := get(t, w.hub, controlNamespace, second, &v1alpha1.Application{})
+	if m := refused.Status.OperationState.Message; refused.Status.Sync.Status != "OutOfSync" || !strings.Contains(m, "carries the mark of "+first) {
+		t.Errorf("the second is %s: %s", refused.Status.Sync.Status, m)
+	}
+	if err := errors.Join(sharedWith(refused, first), holds("a")(get(t, w.alpha, ns, "both", &corev1.ConfigMap{}))); err != nil {
+		t.Errorf("the object of the first is touched: %v", err)
+	}
 	if err := w.hub.client.Delete(t.Context(), get(t, w.hub, controlNamespace, second, &v1alpha1.Application{})); err != nil {
 		t.Fatal(err)
 	}
 	w.awaitSynced(t, first, "")
 	if err := holds("a")(get(t, w.alpha, ns, "both", &corev1.ConfigMap{})); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestSharedGoesOver: the second of two Applications that declare an object gets it,
+// as it is, when the first declares it no more.
+func TestSharedGoesOver(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	first, second := unique("over-a"), unique("over-b")
+	ns := w.alpha.namespace(t, "over")
+	r := w.repo(t, "over", tree{"a/c.yaml": configMap("both", "a"), "a/own.yaml": configMap("own", "a"), "b/c.yaml": configMap("both", "b")})
+	v := vars{"REPO": r.url, "NS": ns}
+	w.create(t, application(first, "a", ""), v)
+	w.awaitSynced(t, first, "")
+	uid := get(t, w.alpha, ns, "both", &corev1.ConfigMap{}).UID
+	w.create(t, application(second, "b", ""), v)
+	w.awaitApp(t, second, func(app *v1alpha1.Application) error { return sharedWith(app, first) })
+	r.push(t, tree{"a/c.yaml": ""})
+	w.awaitSynced(t, second, "")
+	w.awaitSynced(t, first, "")
+	both := get(t, w.alpha, ns, "both", &corev1.ConfigMap{})
+	if err := holds("b")(both); err != nil || both.UID != uid {
+		t.Errorf("it did not go over: %v, UID %s, was %s", err, both.UID, uid)
 	}
 }
 

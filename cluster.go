@@ -83,6 +83,9 @@ type Cluster interface {
 	// returns the object. CodeConflict when it is not that object, or not that
 	// unit's, any more.
 	Mark(ctx context.Context, gvk GVK, namespace, name string, mark Mark) (*unstructured.Unstructured, error)
+	// Unfinalize takes finalizers off an object with that UID, and nothing else.
+	// An object that is gone, is another one or has none of them is no error.
+	Unfinalize(ctx context.Context, gvk GVK, namespace, name, uid string, finalizers ...string) error
 	// Watch makes sure that objects of the kind that carry LabelUnit are
 	// watched, and returns at once. What is seen goes to the LiveSink.
 	Watch(gvk GVK)

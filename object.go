@@ -17,6 +17,11 @@ const (
 	LabelUnit = "rutter.dev/unit"
 	// AnnotationTracking is Argo CD's tracking annotation (reference 2.11).
 	AnnotationTracking = "argocd.argoproj.io/tracking-id"
+	// AnnotationHookRun names the run of a hook (plan.HookRun).
+	AnnotationHookRun = "rutter.dev/hook-run"
+	// FinalizerHook keeps a hook that has ended, or was removed by a clock of its
+	// own, until how it ended is recorded (reference 2.2).
+	FinalizerHook = "argocd.argoproj.io/hook-finalizer"
 )
 
 // Ref identifies one object within one cluster, whatever version it is written in.

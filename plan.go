@@ -1,5 +1,7 @@
 package rutter
 
+import "iter"
+
 // Phase of a sync, in order (reference 2.2).
 type Phase string
 
@@ -62,6 +64,32 @@ type Plan struct {
 	WaitHealth bool
 	// Refusal, when set, says why nothing may be done at all.
 	Refusal string
+}
+
+// Steps are the steps of all groups, in their order.
+func (p Plan) Steps() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for _, g := range p.Groups {
+			for s := range g.Steps() {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Steps are the steps of the group, in their order.
+func (g Group) Steps() iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for _, b := range g.Batches {
+			for _, s := range b {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Empty reports whether the plan changes nothing.

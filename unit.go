@@ -47,6 +47,8 @@ type Unit struct {
 	// Last is the last completed operation as the status records it, read when
 	// the unit is first seen, so that a restart does not forget what was tried.
 	Last *OperationReport
+	// Asked says that a sync was asked for that has not been answered yet.
+	Asked bool
 	// Drifts are the objects that differ as the status records them, read likewise.
 	Drifts map[Ref]Drift
 	// Problem, when set, is why the declaration cannot be acted upon at all

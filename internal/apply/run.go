@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // Results of a step (reference 2.1).
@@ -20,8 +23,27 @@ const (
 	StatusPruneSkipped = "PruneSkipped"
 )
 
+// statusWaiting is the result of a step whose kind the cluster does not serve yet.
+const statusWaiting = "WaitingForKind"
+
 // ErrSuperseded ends a run at a safe point because a newer desired state waits.
 var ErrSuperseded = errors.New("superseded by a newer revision")
+
+// Awaited is an object that a run waits for.
+type Awaited struct {
+	Ref rutter.Ref
+	// UID is empty for one that needed no sending.
+	UID  string
+	Hook bool
+
+	gvk rutter.GVK
+}
+
+// Missing is the error of Await for an object that the watches do not show.
+type Missing struct{ Ref rutter.Ref }
+
+// Error implements error.
+func (m *Missing) Error() string { return m.Ref.String() + " is missing, it might have been deleted" }
 
 // Live is what the run needs of the live side: to record the server's answers
 // and to wait for what the watches see.
@@ -30,11 +52,17 @@ type Live interface {
 	Applied(step rutter.Step, obj *unstructured.Unstructured)
 	// Removed records that a deletion was accepted.
 	Removed(step rutter.Step)
-	// Await returns when every ref is present, up to date and healthy; with an
-	// error when one is degraded or ctx ends. Each is waited for separately.
-	Await(ctx context.Context, refs []rutter.Ref) error
+	// Health is how an object is.
+	Health(obj *unstructured.Unstructured) rutter.Health
+	// Await returns when all are healthy, and the hooks have succeeded; with an error
+	// when one is degraded, or a hook failed, and a *Missing when one is not there. A
+	// hook that vanished ended as it was last seen. The healths are those of all, in
+	// order, as far as is known.
+	Await(ctx context.Context, want []Awaited) ([]rutter.Health, error)
 	// AwaitGone returns when none of the refs is there any more.
 	AwaitGone(ctx context.Context, refs []rutter.Ref) error
+	// AwaitKind returns when the kind of a step's object is served.
+	AwaitKind(ctx context.Context, index int) error
 }
 
 // Task is one sync.
@@ -47,11 +75,18 @@ type Task struct {
 	// Takeover returns what makes an object ours that another tool has applied; nil
 	// where there was none.
 	Takeover func(index int) rutter.Takeover
-	// HookPolicies returns the delete policies of a hook.
-	HookPolicies func(index int) []string
-	Live         Live
+	// HookRun names the run of a hook, and Revision is in the names of those that
+	// leave theirs to be generated.
+	HookRun  func(s rutter.Step) plan.HookRun
+	Revision string
+	// Checked reports whether the server has said already that it takes the object;
+	// Missing whether it does not serve its kind. Both may be nil.
+	Checked, Missing func(index int) bool
+	Live             Live
 	// Propagation is the deletion propagation of prunes.
 	Propagation string
+	// Delay is a pause between two groups; none by default.
+	Delay time.Duration
 	// Force deletes and creates again what cannot be changed in place.
 	Force bool
 	// DryRun asks the server only.
@@ -76,9 +111,15 @@ type Outcome struct {
 
 // Run carries out the plan. The first failed group ends it after its SyncFail
 // hooks; steps of the same group are all tried, so that one bad object does
-// not hide the next.
+// not hide the next. The hooks are left as they are: how they ended is to be
+// recorded before they go.
 func Run(ctx context.Context, t Task) Outcome {
-	r := &run{Task: t}
+	r := &run{Task: t, sent: map[stepKey]Awaited{}, done: map[stepKey]bool{}}
+	if !t.DryRun {
+		if err := r.check(ctx); err != nil {
+			return Outcome{Results: r.results, Err: err}
+		}
+	}
 	var failHooks []rutter.Group
 	groups := slices.Clone(t.Plan.Groups)
 	groups = slices.DeleteFunc(groups, func(g rutter.Group) bool {
@@ -94,9 +135,6 @@ func Run(ctx context.Context, t Task) Outcome {
 			err = fmt.Errorf("%w; SyncFail hook: %w", err, hookErr)
 		}
 	}
-	if ctx.Err() == nil {
-		r.cleanHooks(ctx, err == nil)
-	}
 	return Outcome{Results: r.results, Err: err}
 }
 
@@ -105,19 +143,26 @@ type run struct {
 
 	mu      sync.Mutex
 	results []rutter.StepResult
-	hooks   []ranHook
+	// sent is what each step put there, and done are steps that came before their turn.
+	sent map[stepKey]Awaited
+	done map[stepKey]bool
 }
 
-type ranHook struct {
-	step rutter.Step
-	gvk  rutter.GVK
-	uid  string
+// stepKey names a step: an object may be a hook of several phases.
+type stepKey struct {
+	index int
+	phase rutter.Phase
 }
 
 func (r *run) groups(ctx context.Context, groups []rutter.Group) error {
 	for i, g := range groups {
 		if r.stopped() {
 			return ErrSuperseded
+		}
+		if i > 0 && r.Delay > 0 {
+			if err := pause(ctx, r.Delay); err != nil {
+				return err
+			}
 		}
 		if err := r.group(ctx, g, i == len(groups)-1); err != nil {
 			return err
@@ -129,18 +174,8 @@ func (r *run) groups(ctx context.Context, groups []rutter.Group) error {
 // group applies one phase and wave. The last group is waited for only if it
 // holds hooks or the plan has several groups (reference 2.4).
 func (r *run) group(ctx context.Context, g rutter.Group, last bool) error {
-	var failed int
-	for _, batch := range g.Batches {
-		failed += r.batch(ctx, batch)
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("sync stopped in wave %d: %w", g.Wave, err)
-		}
-	}
-	if failed > 0 {
-		if r.stopped() {
-			return ErrSuperseded
-		}
-		return rutter.Errorf(rutter.CodeInvalid, "one or more objects failed to apply: %s", r.firstFailure())
+	if err := r.send(ctx, g); err != nil {
+		return err
 	}
 	if r.DryRun || !r.Plan.WaitHealth && !hasHooks(g) {
 		return nil
@@ -151,33 +186,139 @@ func (r *run) group(ctx context.Context, g rutter.Group, last bool) error {
 	return r.await(ctx, g)
 }
 
-func (r *run) await(ctx context.Context, g rutter.Group) error {
-	refs, gone := slices.Clone(g.Await), []rutter.Ref(nil)
-	for _, batch := range g.Batches {
-		for _, s := range batch {
-			if s.Action == rutter.ActionPrune {
-				gone = append(gone, s.Ref)
-			} else {
-				refs = append(refs, r.nameOf(s))
+// send carries out the batches of a group, and then, as each appears, what waits
+// for its kind.
+func (r *run) send(ctx context.Context, g rutter.Group) error {
+	failed, batches := 0, g.Batches
+	for len(batches) > 0 {
+		var waiting []rutter.Step
+		for _, batch := range batches {
+			n, wait := r.batch(ctx, batch)
+			failed += n
+			waiting = append(waiting, wait...)
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("sync stopped in wave %d: %w", g.Wave, context.Cause(ctx))
 			}
 		}
-	}
-	if r.Progress != nil {
-		r.Progress(fmt.Sprintf("waiting for healthy state of %s wave %d (%d objects)", g.Phase, g.Wave, len(refs)))
-	}
-	if err := r.Live.AwaitGone(ctx, gone); err != nil {
-		return fmt.Errorf("wait for the removal of what wave %d pruned: %w", g.Wave, err)
-	}
-	err := r.Live.Await(ctx, refs)
-	r.settleHooks(g, err)
-	if err != nil {
-		return fmt.Errorf("%s wave %d: %w", g.Phase, g.Wave, err)
+		if failed > 0 {
+			if r.stopped() {
+				return ErrSuperseded
+			}
+			r.awaitHooks(ctx, g)
+			return rutter.Errorf(rutter.CodeInvalid, "one or more objects failed to apply: %s", r.firstFailure())
+		}
+		if batches = nil; len(waiting) > 0 && !r.DryRun {
+			if err := r.awaitKind(ctx, g, waiting); err != nil {
+				return err
+			}
+			batches = [][]rutter.Step{waiting}
+		}
 	}
 	return nil
 }
 
-// batch runs steps in parallel and returns how many failed.
-func (r *run) batch(ctx context.Context, steps []rutter.Step) int {
+// awaitKind waits until the kind of the first of the waiting steps is served.
+func (r *run) awaitKind(ctx context.Context, g rutter.Group, waiting []rutter.Step) error {
+	names := make([]string, 0, len(waiting))
+	for _, s := range waiting {
+		names = append(names, s.Ref.String())
+	}
+	r.progress(fmt.Sprintf("%s wave %d: WaitingForKind: the cluster does not serve %s.%s yet; %d objects wait: %s",
+		g.Phase, g.Wave, waiting[0].Ref.Kind, waiting[0].Ref.Group, len(names), shortList(names)))
+	if err := r.Live.AwaitKind(ctx, waiting[0].Index); err != nil {
+		return fmt.Errorf("wait for kind %s: %w", waiting[0].Ref.Kind, err)
+	}
+	return nil
+}
+
+// shortList is at most the first three of a list.
+func shortList(names []string) string {
+	if len(names) > 3 {
+		return strings.Join(names[:3], ", ") + ", ..."
+	}
+	return strings.Join(names, ", ")
+}
+
+// awaited is what a group waits for.
+func (r *run) awaited(g rutter.Group) []Awaited {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var want []Awaited
+	for _, ref := range g.Await {
+		want = append(want, Awaited{Ref: ref})
+	}
+	for s := range g.Steps() {
+		if w, ok := r.sent[stepKey{s.Index, s.Phase}]; ok && s.Action != rutter.ActionPrune {
+			want = append(want, w)
+		}
+	}
+	return want
+}
+
+func (r *run) await(ctx context.Context, g rutter.Group) error {
+	var gone []rutter.Ref
+	for s := range g.Steps() {
+		if s.Action == rutter.ActionPrune {
+			gone = append(gone, s.Ref)
+		}
+	}
+	want := r.awaited(g)
+	r.progress(fmt.Sprintf("waiting for healthy state of %s wave %d (%d objects)", g.Phase, g.Wave, len(want)))
+	if err := r.Live.AwaitGone(ctx, gone); err != nil {
+		return fmt.Errorf("wait for the removal of what wave %d pruned: %w", g.Wave, err)
+	}
+	for {
+		healths, err := r.Live.Await(ctx, want)
+		r.settleHooks(want, healths)
+		var lost *Missing
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &lost) && r.isThere(ctx, want, lost.Ref):
+			continue // the watches were behind
+		}
+		if ctx.Err() == nil && !errors.Is(err, ErrSuperseded) {
+			r.awaitHooks(ctx, g)
+		}
+		return fmt.Errorf("%s wave %d: %w", g.Phase, g.Wave, err)
+	}
+}
+
+// isThere asks the server for an object that the watches do not show, and records it.
+func (r *run) isThere(ctx context.Context, want []Awaited, ref rutter.Ref) bool {
+	i := slices.IndexFunc(want, func(w Awaited) bool { return w.Ref == ref && w.UID != "" })
+	if i < 0 {
+		return false
+	}
+	live, err := r.Cluster.Get(ctx, want[i].gvk, ref.Namespace, ref.Name)
+	if err != nil || string(live.GetUID()) != want[i].UID {
+		return false
+	}
+	for key, w := range r.sent {
+		if w.UID == want[i].UID {
+			r.Live.Applied(rutter.Step{Ref: ref, Phase: key.phase, Index: key.index, Hook: w.Hook}, live)
+			return true
+		}
+	}
+	return false
+}
+
+// pause is the fixed delay between waves that a setting brings back.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stopped between two waves: %w", context.Cause(ctx))
+	}
+}
+
+// batch runs steps in parallel and returns how many failed, and those that wait for
+// their kind.
+func (r *run) batch(ctx context.Context, steps []rutter.Step) (failed int, waiting []rutter.Step) {
+	steps = slices.DeleteFunc(slices.Clone(steps), func(s rutter.Step) bool { return r.done[stepKey{s.Index, s.Phase}] && s.Index >= 0 })
 	results := make([]rutter.StepResult, len(steps))
 	if len(steps) == 1 {
 		results[0] = r.step(ctx, steps[0])
@@ -188,16 +329,21 @@ func (r *run) batch(ctx context.Context, steps []rutter.Step) int {
 		}
 		wg.Wait()
 	}
-	failed := 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, res := range results {
-		if res.Status == StatusFailed {
+	for i, res := range results {
+		switch {
+		case res.Status == statusWaiting && !r.DryRun:
+			waiting = append(waiting, steps[i])
+			continue
+		case res.Status == statusWaiting:
+			res.Status = StatusSynced
+		case res.Status == StatusFailed:
 			failed++
 		}
 		r.results = append(r.results, res)
 	}
-	return failed
+	return failed, waiting
 }
 
 func (r *run) firstFailure() string {
@@ -219,4 +365,10 @@ func hasHooks(g rutter.Group) bool {
 	return slices.ContainsFunc(g.Batches, func(b []rutter.Step) bool {
 		return slices.ContainsFunc(b, func(s rutter.Step) bool { return s.Hook })
 	})
+}
+
+func (r *run) progress(m string) {
+	if r.Progress != nil {
+		r.Progress(m)
+	}
 }

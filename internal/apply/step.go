@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -23,9 +22,16 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 	}
 	gvk := gvkOf(obj)
 	res.Version = gvk.Version
-	if s.Hook && !r.DryRun {
-		if err := r.clearHook(ctx, s, gvk, obj); err != nil {
-			return failed(res, err)
+	if s.Hook {
+		this := r.asHook(s, obj)
+		if !r.DryRun {
+			switch live, err := r.earlierHook(ctx, s, gvk, obj, this); {
+			case err != nil:
+				return failed(res, err)
+			case live != nil:
+				res.Message = "runs since before a restart"
+				return r.sentOff(res, live)
+			}
 		}
 	}
 	opts := rutter.ApplyOptions{DryRun: r.DryRun}
@@ -36,22 +42,45 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 	if err != nil && r.Force && !r.DryRun && immutable(err) {
 		live, err = r.recreate(ctx, s, gvk, obj)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+	case rutter.CodeOf(err) == rutter.CodeNotFound && r.kindMissing(s):
+		res.Status, res.Message = statusWaiting, "WaitingForKind: the cluster does not serve "+gvk.Kind+" in "+groupVersion(gvk)
+		return res
+	default:
 		return failed(res, err)
 	}
-	res.Status, res.Message = StatusSynced, "serverside-applied"
+	res.Message = "serverside-applied"
 	if r.DryRun {
-		res.Message = "serverside-applied (server dry run)"
+		res.Status, res.Message = StatusSynced, "serverside-applied (server dry run)"
 		return res
 	}
-	r.Live.Applied(s, live)
-	if s.Hook {
+	return r.sentOff(res, live)
+}
+
+// sentOff records what is on the cluster by now for a step.
+func (r *run) sentOff(res rutter.StepResult, live *unstructured.Unstructured) rutter.StepResult {
+	res.Status = StatusSynced
+	r.Live.Applied(res.Step, live)
+	key := stepKey{res.Index, res.Phase}
+	res.Step = withName(res.Step, live)
+	if res.Hook {
 		res.HookPhase = string(rutter.OperationRunning)
-		r.mu.Lock()
-		r.hooks = append(r.hooks, ranHook{step: withName(s, live), gvk: gvk, uid: string(live.GetUID())})
-		r.mu.Unlock()
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent[key] = Awaited{Ref: res.Ref, UID: string(live.GetUID()), Hook: res.Hook, gvk: gvkOf(live)}
 	return res
+}
+
+// kindMissing reports whether the cluster does not serve the step's kind.
+func (r *run) kindMissing(s rutter.Step) bool { return r.Missing != nil && r.Missing(s.Index) }
+
+func groupVersion(gvk rutter.GVK) string {
+	if gvk.Group == "" {
+		return gvk.Version
+	}
+	return gvk.Group + "/" + gvk.Version
 }
 
 func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
@@ -85,47 +114,6 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 	return res
 }
 
-// clearHook removes an earlier run of the hook and waits until it is gone, so
-// that each sync sees its own run (reference 2.2, scenario B32).
-func (r *run) clearHook(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *unstructured.Unstructured) error {
-	if obj.GetName() == "" {
-		return nil // generateName: each run has a name of its own
-	}
-	ref := rutter.RefOf(obj)
-	old, err := r.Cluster.Get(ctx, gvk, ref.Namespace, ref.Name)
-	if rutter.CodeOf(err) == rutter.CodeNotFound {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("look for an earlier run of the hook: %w", err)
-	}
-	opts := rutter.DeleteOptions{UID: string(old.GetUID()), Propagation: "background"}
-	if err := r.Cluster.Delete(ctx, gvk, ref.Namespace, ref.Name, opts); err != nil {
-		return fmt.Errorf("remove the earlier run of the hook: %w", err)
-	}
-	r.Live.Removed(withName(s, old))
-	if err := r.Live.AwaitGone(ctx, []rutter.Ref{ref}); err != nil {
-		return err
-	}
-	return r.gone(ctx, gvk, old)
-}
-
-// gone waits for the end of an object that may not carry our mark, as a hook of
-// another tool: the watches do not show it.
-func (r *run) gone(ctx context.Context, gvk rutter.GVK, old *unstructured.Unstructured) error {
-	for {
-		live, err := r.Cluster.Get(ctx, gvk, old.GetNamespace(), old.GetName())
-		if rutter.CodeOf(err) == rutter.CodeNotFound || err == nil && live.GetUID() != old.GetUID() {
-			return nil
-		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("stopped while an earlier run of the hook ends: %w", ctx.Err())
-		}
-	}
-}
-
 // immutable reports whether the server refused a change that only a new object
 // can have.
 func immutable(err error) bool {
@@ -149,21 +137,6 @@ func (r *run) recreate(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *
 		return nil, fmt.Errorf("force: create again: %w", err)
 	}
 	return live, nil
-}
-
-// nameOf is the ref to wait for: for a hook with a generated name, the name it got.
-func (r *run) nameOf(s rutter.Step) rutter.Ref {
-	if !s.Hook {
-		return s.Ref
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, h := range r.hooks {
-		if h.step.Index == s.Index && h.step.Phase == s.Phase {
-			return h.step.Ref
-		}
-	}
-	return s.Ref
 }
 
 func withName(s rutter.Step, obj *unstructured.Unstructured) rutter.Step {

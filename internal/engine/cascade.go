@@ -27,6 +27,11 @@ func (e *Engine) processCascade(ctx context.Context, u *state, unit rutter.Unit)
 		}
 		return
 	}
+	if err := e.dropHooks(ctx, u, c); err != nil {
+		e.endCascade(u, err)
+		e.queue.addAfter(unit.ID, retryRender(3))
+		return
+	}
 	if _, refs, terminating := e.topWave(u); len(refs) == 0 && !terminating {
 		e.endCascade(u, nil) // there is nothing that another unit might want
 		return

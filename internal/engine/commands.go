@@ -30,6 +30,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 
 	u.mu.Lock()
 	same := sameUnit(u.unit, unit)
+	u.unit.Asked = unit.Asked
 	resubscribe := !reflect.DeepEqual(u.unit.Sources, unit.Sources) || u.unit.Project != unit.Project
 	revived := u.cascade != nil
 	if !same || revived {
@@ -55,7 +56,7 @@ func sameUnit(a, b rutter.Unit) bool {
 	if (a.Problem == nil) != (b.Problem == nil) || a.Problem != nil && a.Problem.Error() != b.Problem.Error() {
 		return false
 	}
-	a.Problem, b.Problem = nil, nil
+	a.Problem, b.Problem, a.Asked, b.Asked = nil, nil, false, false
 	return reflect.DeepEqual(a, b) //nolint:govet // the errors in it are nil by now
 }
 

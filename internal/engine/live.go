@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -14,11 +15,12 @@ import (
 // liveSide gives a run the unit's live entries: it records the server's answers
 // there and waits for what the watches bring.
 type liveSide struct {
-	engine *Engine
-	u      *state
-	op     *operation
-	d      *desired
-	server string // the cluster that is written to
+	engine  *Engine
+	u       *state
+	op      *operation
+	d       *desired
+	cluster rutter.Cluster
+	server  string // the cluster that is written to
 }
 
 var _ apply.Live = (*liveSide)(nil)
@@ -67,22 +69,79 @@ func (l *liveSide) Removed(step rutter.Step) {
 	}
 }
 
+// Health implements apply.Live.
+func (l *liveSide) Health(obj *unstructured.Unstructured) rutter.Health { return l.engine.assess(obj) }
+
 // Await implements apply.Live.
-func (l *liveSide) Await(ctx context.Context, refs []rutter.Ref) error {
-	return l.wait(ctx, func() (bool, error) {
-		for _, ref := range refs {
-			x := l.u.live[ref]
-			switch {
-			case x == nil || !x.Exists:
-				return false, nil
-			case x.Health.Status == rutter.Degraded:
-				return false, rutter.Errorf(rutter.CodeInvalid, "%s is degraded: %s", ref, x.Health.Message)
-			case x.Health.Status != rutter.Healthy && x.Health.Status != "":
-				return false, nil
+func (l *liveSide) Await(ctx context.Context, want []apply.Awaited) ([]rutter.Health, error) {
+	var healths []rutter.Health
+	err := l.wait(ctx, func() (bool, error) {
+		healths = healths[:0]
+		all, problem := true, error(nil)
+		for _, w := range want {
+			h, done, err := l.awaitOne(w)
+			healths = append(healths, h)
+			all = all && done
+			if problem == nil {
+				problem = err
 			}
 		}
-		return true, nil
+		return all, problem
 	})
+	return healths, err
+}
+
+// awaitOne is how an object is that is waited for, and whether that is over; u.mu is held.
+func (l *liveSide) awaitOne(w apply.Awaited) (h rutter.Health, done bool, err error) {
+	x := l.u.live[w.Ref]
+	there := x != nil && x.Exists && (!w.Hook || x.UID == w.UID)
+	switch {
+	case there:
+		h = x.Health
+	case w.Hook && l.op.vanished[w.UID].Status != "":
+		if h = l.op.vanished[w.UID]; h.Status != rutter.Healthy {
+			h = rutter.Health{Status: rutter.Degraded, Message: fmt.Sprintf("it was removed before it ended; it was last seen %s", h.Status)}
+		}
+	default:
+		return rutter.Health{Status: rutter.Missing}, false, &apply.Missing{Ref: w.Ref}
+	}
+	switch {
+	case h.Status == rutter.Healthy || h.Status == "":
+		return h, true, nil
+	case h.Status == rutter.Degraded:
+		return h, true, rutter.Errorf(rutter.CodeInvalid, "%s is degraded: %s", w.Ref, h.Message)
+	case w.Hook && h.Status != rutter.Progressing && h.Status != rutter.Suspended:
+		return h, true, rutter.Errorf(rutter.CodeInvalid, "hook %s is %s: %s", w.Ref, h.Status, h.Message)
+	}
+	return h, false, nil
+}
+
+// kindRetry is when it is asked whether a kind is served though nothing said so.
+const kindRetry = 5 * time.Second
+
+// AwaitKind implements apply.Live.
+func (l *liveSide) AwaitKind(ctx context.Context, index int) error {
+	gvk := l.d.objects[index].gvk
+	again := time.NewTicker(kindRetry)
+	defer again.Stop()
+	for {
+		l.u.mu.Lock()
+		changed, superseded := l.u.changed, l.op.superseded
+		l.u.mu.Unlock()
+		if superseded {
+			return apply.ErrSuperseded
+		}
+		l.cluster.Watch(gvk)
+		if _, err := l.cluster.Mapping(ctx, gvk); err == nil {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("stopped while waiting: %w", context.Cause(ctx))
+		}
+	}
 }
 
 // AwaitGone implements apply.Live.
@@ -113,7 +172,7 @@ func (l *liveSide) wait(ctx context.Context, ok func() (bool, error)) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fmt.Errorf("stopped while waiting: %w", ctx.Err())
+			return fmt.Errorf("stopped while waiting: %w", context.Cause(ctx))
 		}
 	}
 }

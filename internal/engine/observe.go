@@ -118,7 +118,7 @@ func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstruc
 			Tracking: annotations[rutter.AnnotationTracking], Health: e.assess(obj),
 		},
 		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
-		owner: ownerOf(obj),
+		owner: ownerOf(obj), hook: keptHook(obj),
 	}
 }
 
@@ -134,6 +134,7 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 		if old == nil || !old.Exists || old.UID != "" && old.UID != string(ev.Object.GetUID()) {
 			return false, false
 		}
+		u.vanished(old.UID, e.lastHealth(old, ev.Object))
 		e.drop(u, ref)
 		if u.desired.declares(ref) {
 			u.drifts.differs(ref, missing, e.now())
@@ -239,6 +240,7 @@ func (e *Engine) Listed(server string, gvk rutter.GVK, epoch int64) {
 			if x.gvk == gvk {
 				uses = true
 				if x.epoch < epoch && x.Exists {
+					u.vanished(x.UID, x.Health)
 					e.drop(u, ref)
 					gone = true
 				}
@@ -303,6 +305,7 @@ func (e *Engine) Tainted(server string, gvk rutter.GVK, err error) {
 		if u.desired != nil && err == nil && u.desired.lacks(gvk) {
 			u.rebuild = true
 			u.attempted = "" // the kind has appeared: what failed for its lack is tried again
+			u.notify()
 		}
 		id := u.unit.ID
 		u.mu.Unlock()

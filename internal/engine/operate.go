@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -24,6 +25,9 @@ func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (c
 	if u.op != nil { // a retry goes on with the operation it retries
 		op.report.RetryCount, op.report.StartedAt = u.op.report.RetryCount, u.op.report.StartedAt
 	}
+	if started, attempt, ok := u.interrupted(); ok {
+		op.report.StartedAt, op.report.RetryCount = started, attempt
+	}
 	u.op = op
 	e.stats.Syncs.Add(1)
 	return ctx, op
@@ -37,6 +41,11 @@ func (e *Engine) operate(ctx context.Context, u *state, c rutter.Cluster, op *op
 	u.mu.Unlock()
 	results, err := e.carryOut(ctx, u, c, unit, op, d)
 	e.settleOperation(ctx, u, op, d, results, err)
+	if e.unit(u.id) != u { // nobody comes back to its hooks
+		if err := e.dropHooks(context.WithoutCancel(ctx), u, c); err != nil {
+			e.opts.Logger.Warn("cannot let go of a hook", "unit", u.id.String(), "err", err)
+		}
+	}
 }
 
 func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, op *operation, d *desired) ([]rutter.StepResult, error) {
@@ -77,11 +86,13 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		return nil, err
 	}
 	out := apply.Run(ctx, apply.Task{
-		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
+		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, cluster: c, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
 		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
-		Object:       func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, op, d, i) },
-		Takeover:     func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
-		HookPolicies: func(i int) []string { return d.objects[i].Meta.Delete },
+		Object:   func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, op, d, i) },
+		Takeover: func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
+		HookRun:  func(s rutter.Step) plan.HookRun { return op.hookRun(d, s) }, Revision: strings.Join(d.revisions, "-"),
+		Checked: func(i int) bool { return e.checked(u, req, d, i) },
+		Missing: func(i int) bool { return e.unserved(ctx, c, d, i) },
 		Progress: func(m string) {
 			u.mu.Lock()
 			op.report.Message = m
@@ -108,6 +119,11 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		e.renderAgain(u)
 		u.mu.Unlock()
 		return nil, err
+	}
+	if d.objects[i].KindMissing { // where it goes was a guess
+		if m, err := c.Mapping(ctx, d.objects[i].gvk); err == nil && !m.Namespaced {
+			want.SetNamespace("")
+		}
 	}
 	rules, rests := e.resting(u, op, d, d.objects[i].Ref)
 	keeps := e.keepsOthers(ctx, u, c, d, i)

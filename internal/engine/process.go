@@ -373,6 +373,7 @@ func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 		u.mu.Unlock()
 		if !v.running {
 			e.opts.Changed(id, minor)
+			e.tidyHooks(ctx, u, c)
 		}
 		return
 	}

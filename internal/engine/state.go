@@ -55,7 +55,8 @@ type state struct {
 
 	op        *operation
 	last      *rutter.OperationReport
-	attempted string // desired.key of the last automated attempt
+	recorded  time.Time // start of the last operation whose end is in the status
+	attempted string    // desired.key of the last automated attempt
 	// drifts are the fields that differ, or did lately.
 	drifts driftLog
 	// postponed says that something is to be pruned once it is known that no
@@ -93,6 +94,8 @@ type entry struct {
 	// claimed why it is left to that tool.
 	owner   *inventory.Owner
 	claimed string
+	// hook is which run of a hook this is, nil when it is none that we keep.
+	hook *plan.HookRun
 }
 
 // operation is a sync in progress.
@@ -104,6 +107,8 @@ type operation struct {
 	retryAt    time.Time
 	// rested are the objects of which a contested field was not sent.
 	rested map[rutter.Ref]bool
+	// vanished are hooks that went before they were settled, by UID, as they were last seen.
+	vanished map[string]rutter.Health
 	// conceded are the objects that were left to another unit or tool.
 	conceded map[rutter.Ref]bool
 }

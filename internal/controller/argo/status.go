@@ -120,6 +120,7 @@ func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
 			return err
 		}
 	}
+	w.opts.Engine.Recorded(id, report.Operation)
 	return w.apps.answer(ctx, &app, report)
 }
 

@@ -33,7 +33,7 @@ func ToUnit(app *v1alpha1.Application, cfg Config, projects Projects) (rutter.Un
 	u := rutter.Unit{
 		ID: rutter.UnitID{Dialect: "argo", Namespace: app.Namespace, Name: app.Name}, Instance: Instance(app, cfg),
 		Project: projectOf(app), Sources: t.sources(), Target: target(app), Policy: t.policy(), Ignore: t.ignore(),
-		KnownKinds: knownKinds(app), Last: lastOperation(app), Drifts: knownDrifts(app),
+		KnownKinds: knownKinds(app), Last: lastOperation(app), Asked: app.Operation != nil, Drifts: knownDrifts(app),
 	}
 	t.validate()
 	t.operation()

@@ -35,11 +35,13 @@ type discovery struct {
 	refusal  error                    // why the last discovery was refused
 	refused  time.Time                // when it was
 	expected map[rutter.GVK]time.Time // kinds whose definition was just applied → until when they are waited for
+	missing  map[rutter.GVK]bool      // kinds that are wanted and not served
+	looking  bool                     // the definitions are watched for them
 	changed  chan struct{}            // closed when the kinds, or what is expected, changed
 }
 
 func newDiscovery(m *member) *discovery {
-	return &discovery{m: m, expected: map[rutter.GVK]time.Time{}, changed: make(chan struct{})}
+	return &discovery{m: m, expected: map[rutter.GVK]time.Time{}, missing: map[rutter.GVK]bool{}, changed: make(chan struct{})}
 }
 
 // mapping answers from memory. A miss asks the server, though not more often
@@ -173,6 +175,7 @@ func (d *discovery) learn(found *served) {
 			grown = true
 		}
 		delete(d.expected, gvk)
+		delete(d.missing, gvk)
 	}
 	d.kinds, d.dark, d.at, d.refusal = found.kinds, found.dark, time.Now(), nil
 	if !slices.Equal(d.apis, found.apis) { // an equal list stays the same one, which its readers go by

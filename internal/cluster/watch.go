@@ -115,6 +115,9 @@ func (w *watch) rest(ctx context.Context, delay time.Duration, learned <-chan st
 // round is one listing and the watches that follow from it. It never returns nil.
 func (w *watch) round(ctx context.Context) error {
 	mapping, err := w.m.discovery.mapping(ctx, w.gvk)
+	if rutter.CodeOf(err) == rutter.CodeNotFound {
+		w.m.discovery.lookOut(w.gvk)
+	}
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 	// A newer state, a request of a person, or the time has come: try again.
 	req := u.op.report.Request
 	if u.op.superseded && req.Automated && u.request == nil {
-		u.op = nil
+		u.replaced, u.op = u.op.replaces(), nil
 		return e.decide(u, down) // by the policy of now
 	}
 	began := u.op.report.StartedAt

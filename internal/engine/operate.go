@@ -24,8 +24,7 @@ func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (c
 	}}
 	if u.op != nil { // a retry goes on with the operation it retries
 		op.report.RetryCount, op.report.StartedAt = u.op.report.RetryCount, u.op.report.StartedAt
-	}
-	if started, attempt, ok := u.interrupted(); ok {
+	} else if started, attempt, ok := u.interrupted(); ok {
 		op.report.StartedAt, op.report.RetryCount = started, attempt
 	}
 	u.op = op
@@ -188,9 +187,12 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	switch {
 	case err == nil && r.Request.DryRun:
 		r.Message = "successfully checked (dry run: nothing was changed)"
+	case err == nil && u.replaced != "":
+		r.Message += "; " + u.replaced
 	case err == nil:
 	case errors.Is(err, apply.ErrSuperseded):
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
+		u.replaced = op.replaces()
 		if req := r.Request; !req.Automated && u.request == nil {
 			u.request = &req // a person asked for the newest, and gets it
 		}
@@ -209,6 +211,9 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	}
 	if u.op == op {
 		u.op = nil
+	}
+	if err == nil {
+		u.replaced = ""
 	}
 	if slices.ContainsFunc(d.objects, func(o desiredObject) bool { return o.KindMissing }) {
 		u.rebuild = true // a kind may be served by now

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,8 +55,11 @@ type state struct {
 	live    map[rutter.Ref]*entry
 	changed chan struct{} // closed and replaced at every change of live or of desired
 
-	op        *operation
-	last      *rutter.OperationReport
+	op   *operation
+	last *rutter.OperationReport
+	// replaced says of a sync of an older commit, which had not succeeded, that the one
+	// that runs or is next took its place.
+	replaced  string
 	recorded  time.Time // start of the last operation whose end is in the status
 	attempted string    // desired.key of the last automated attempt
 	// drifts are the fields that differ, or did lately.
@@ -111,6 +116,11 @@ type operation struct {
 	vanished map[string]rutter.Health
 	// conceded are the objects that were left to another unit or tool.
 	conceded map[rutter.Ref]bool
+}
+
+// replaces says what becomes of a sync that a newer state ends before its success.
+func (o *operation) replaces() string {
+	return fmt.Sprintf("it took the place of the sync of %s, which had not succeeded: %s", strings.Join(o.report.Revisions, ", "), o.report.Message)
 }
 
 // supersedable reports whether a newer desired state ends the operation: every

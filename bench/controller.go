@@ -10,7 +10,9 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime"
 	"runtime/pprof"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +23,7 @@ import (
 
 // controller is the child process whose memory and processor time are counted:
 // the same as `rutter controller`. It ends when its standard input does, which
-// is when its parent does; a line there begins a CPU profile into the file of
-// that name, an empty line ends it.
+// is when its parent does; a line there is an order, answered by a line.
 func controller(ctx context.Context, kubeconfig, dir string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,27 +46,53 @@ func controller(ctx context.Context, kubeconfig, dir string) error {
 	})
 }
 
+// The orders: to begin a CPU profile into a file, to end it, and to collect
+// garbage and say what is left, which is profiled into a file where one is named.
+const (
+	orderProfile = "profile"
+	orderHeap    = "heap"
+)
+
 func obey(in io.Reader, out io.Writer) error {
 	var file *os.File
 	for lines := bufio.NewScanner(in); lines.Scan(); {
-		if name := lines.Text(); name != "" {
-			var err error
-			if file, err = os.Create(name); err != nil {
-				return fmt.Errorf("make the profile: %w", err)
+		answer := "done"
+		var err error
+		switch order, name, _ := strings.Cut(lines.Text(), " "); {
+		case order == orderHeap:
+			answer, err = heapInUse(name)
+		case name != "":
+			if file, err = os.Create(name); err == nil {
+				err = pprof.StartCPUProfile(file)
 			}
-			if err := pprof.StartCPUProfile(file); err != nil {
-				return errors.Join(fmt.Errorf("begin the profile: %w", err), file.Close())
-			}
-		} else if file != nil {
+		case file != nil:
 			pprof.StopCPUProfile()
-			if err := file.Close(); err != nil {
-				return fmt.Errorf("write the profile: %w", err)
-			}
-			file = nil
+			err, file = file.Close(), nil
 		}
-		fmt.Fprintln(out, "done")
+		if err != nil {
+			return fmt.Errorf("obey %q: %w", lines.Text(), err)
+		}
+		fmt.Fprintln(out, answer)
 	}
 	return nil
+}
+
+// heapInUse is how many bytes are reachable.
+func heapInUse(profile string) (string, error) {
+	runtime.GC()
+	runtime.GC() // what finalizers have let go
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	if profile != "" {
+		file, err := os.Create(profile)
+		if err != nil {
+			return "", fmt.Errorf("make the profile: %w", err)
+		}
+		if err := errors.Join(pprof.WriteHeapProfile(file), file.Close()); err != nil {
+			return "", fmt.Errorf("write the profile: %w", err)
+		}
+	}
+	return strconv.FormatUint(m.HeapAlloc, 10), nil
 }
 
 // child is the controller as the benchmark sees it.
@@ -151,13 +178,33 @@ func (c *child) stop() {
 
 // profile begins a CPU profile into file, or ends it when file is empty.
 func (c *child) profile(file string) error {
-	if _, err := fmt.Fprintln(c.stdin, file); err != nil {
-		return fmt.Errorf("ask for a profile: %w", err)
+	_, err := c.order(orderProfile, file)
+	return err
+}
+
+// heap has the controller collect its garbage and returns the bytes that are
+// left; they are profiled into file where one is named.
+func (c *child) heap(file string) (float64, error) {
+	answer, err := c.order(orderHeap, file)
+	if err != nil {
+		return 0, err
 	}
-	if _, err := c.stdout.ReadString('\n'); err != nil {
-		return fmt.Errorf("wait for the profile: %w", err)
+	n, err := strconv.ParseFloat(answer, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the controller answers %q for its heap: %w", answer, err)
 	}
-	return nil
+	return n, nil
+}
+
+func (c *child) order(order, file string) (string, error) {
+	if _, err := fmt.Fprintln(c.stdin, strings.TrimSpace(order+" "+file)); err != nil {
+		return "", fmt.Errorf("ask for a %s: %w", order, err)
+	}
+	answer, err := c.stdout.ReadString('\n')
+	if err != nil {
+		return "", fmt.Errorf("wait for the %s: %w", order, err)
+	}
+	return strings.TrimSpace(answer), nil
 }
 
 func (c *child) get(ctx context.Context, path string) ([]byte, error) {

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -169,4 +172,36 @@ func usage(pid int) (cpu, rss, peak float64, err error) {
 		}
 	}
 	return cpu, rss, peak, nil
+}
+
+// running is a process's processor time to the nanosecond: the sum over its
+// threads, without those that have ended, of which a Go program has hardly any.
+func running(pid int) (time.Duration, error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil || len(tasks) == 0 {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, errors.Join(err, os.ErrNotExist))
+	}
+	var sum int64
+	for _, task := range tasks {
+		data, err := os.ReadFile(task)
+		if err != nil {
+			continue // it has ended
+		}
+		first, _, _ := strings.Cut(string(data), " ")
+		if ns, err := strconv.ParseInt(first, 10, 64); err == nil {
+			sum += ns
+		}
+	}
+	return time.Duration(sum), nil
+}
+
+// meanAndSpread are the mean of some values and their standard deviation.
+func meanAndSpread(values []float64) (mean, spread float64) {
+	for _, v := range values {
+		mean += v / float64(len(values))
+	}
+	for _, v := range values {
+		spread += (v - mean) * (v - mean) / float64(max(1, len(values)-1))
+	}
+	return mean, math.Sqrt(spread)
 }

@@ -54,6 +54,12 @@ type options struct {
 	render  bool
 	plan    bool
 	gen     bool
+	memory  bool
+	edit    bool
+	objects int
+	foreign int
+	edits   int
+	quiet   time.Duration
 	phases  []string
 	json    bool
 	keep    bool
@@ -75,6 +81,12 @@ func measure(ctx context.Context, args []string) error {
 	if opts.gen {
 		return (&generateBench{options: opts, out: os.Stdout}).run(ctx)
 	}
+	if opts.memory {
+		return (&memoryBench{bench: bench{options: opts}, w: os.Stdout}).run(ctx)
+	}
+	if opts.edit {
+		return (&editBench{bench: bench{options: opts}, w: os.Stdout}).run(ctx)
+	}
 	if opts.plan {
 		return (&planBench{options: opts, out: os.Stdout}).run(ctx)
 	}
@@ -85,7 +97,11 @@ func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.IntVar(&opts.apps, "apps", -1, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000); with generate they are not synced (default 50000, 100 for each cluster)")
-	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render, plan and generate are benches of their own")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render, plan, generate, memory and edit are benches of their own")
+	fs.IntVar(&opts.objects, "objects", 5000, "with --phases memory and edit: managed objects, in hundreds")
+	fs.IntVar(&opts.foreign, "foreign", 100_000, "with --phases memory: objects that Rutter does not manage")
+	fs.DurationVar(&opts.quiet, "quiet", time.Minute, "with --phases memory: how long processor time is counted")
+	fs.IntVar(&opts.edits, "edits", 200, "with --phases edit: live edits of each sort")
 	output := fs.String("o", "table", "table, or json: one line a phase")
 	fs.BoolVar(&opts.keep, "keep", false, "keep the folder with the repository, the mirrors, the render store and the API server's data")
 	fs.StringVar(&opts.profile, "profile", "", "folder for one CPU profile of the controller a phase, until rest")
@@ -97,6 +113,7 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
 	opts.render, opts.plan, opts.gen = *phases == phaseRender, *phases == phasePlan, *phases == phaseGenerate
+	opts.memory, opts.edit = *phases == phaseMemory, *phases == phaseEdit
 	most := 9999
 	if opts.gen {
 		most = 100_000
@@ -114,11 +131,14 @@ func parse(args []string) (options, error) {
 	if opts.apps < 1 || opts.apps > most || opts.gen && opts.apps%generateDirectories != 0 {
 		return opts, fmt.Errorf("--apps %d: from 1 to %d are possible, with generate in hundreds", opts.apps, most)
 	}
+	if opts.objects < perApp || opts.objects > 100_000 || opts.objects%perApp != 0 || opts.foreign < 1 || opts.foreign > 1_000_000 || opts.edits < 1 || opts.quiet <= 0 {
+		return opts, fmt.Errorf("--objects %d --foreign %d --edits %d --quiet %s: objects come in hundreds, and there must be some of each", opts.objects, opts.foreign, opts.edits, opts.quiet)
+	}
 	if *output != "table" && *output != "json" {
 		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
 	}
 	opts.json = *output == "json"
-	if opts.render || opts.plan || opts.gen {
+	if opts.render || opts.plan || opts.gen || opts.memory || opts.edit {
 		return opts, nil
 	}
 	var err error
@@ -150,7 +170,7 @@ func parsePhases(s string) ([]string, error) {
 		case slices.Contains(phaseNames, p):
 			want = append(want, p)
 		default:
-			return nil, fmt.Errorf("--phases: %q is none of all, sync, render, plan or generate (alone), %s", p, strings.Join(phaseNames, ", "))
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, render, plan, generate, memory or edit (alone), %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
 	return want, nil

@@ -257,14 +257,11 @@ func (b *bench) verify(ctx context.Context, version string, replicasOfFirst int3
 // begin takes the counters at the beginning of a phase, and begins its profile.
 func (b *bench) begin(ctx context.Context, phase string) (counters, error) {
 	if b.profile != "" {
-		if err := os.MkdirAll(b.profile, 0o750); err != nil {
-			return counters{}, fmt.Errorf("make the folder of the profiles: %w", err)
-		}
-		folder, err := filepath.Abs(b.profile)
+		file, err := b.profileFile(phase)
 		if err != nil {
-			return counters{}, fmt.Errorf("find the folder of the profiles: %w", err)
+			return counters{}, err
 		}
-		if err := b.child.profile(filepath.Join(folder, phase+".pprof")); err != nil {
+		if err := b.child.profile(file); err != nil {
 			return counters{}, err
 		}
 	}

@@ -73,7 +73,7 @@ func (w *localWalk) list(d, l []any, n node, skip skips) {
 	case keys != nil:
 		w.keyed(d, l, keys, n, skip)
 	case set:
-		w.set(d, l, skip)
+		w.set(d, l, n, skip)
 	default:
 		w.indexed(d, l, n, skip)
 	}
@@ -153,13 +153,14 @@ func (w *localWalk) withKeys(elem map[string]any, keys []string) map[string]any 
 }
 
 // set compares the elements of a set, which have no parts.
-func (w *localWalk) set(d, l []any, skip skips) {
+func (w *localWalk) set(d, l []any, n node, skip skips) {
 	last := -1
 	for i, v := range d {
 		at := indexOf(l, v)
 		if _, hit := skip.elem(i, at); hit {
 			continue
 		}
+		w.unowned = w.unowned || !n.value(v).exists
 		if at < 0 {
 			w.push(step{kind: stepValue, value: v})
 			w.add(v, true, nil, false)

@@ -30,13 +30,15 @@ func Local(desired, live *unstructured.Unstructured, opts Options) Result {
 	w := newLocalWalk(desired, live, opts)
 	w.run(desired.Object)
 	if len(w.findings.list) == 0 {
-		return Result{Equal: true}
+		return Result{Equal: true, Owned: !w.unowned}
 	}
 	if stored, ok := opts.Types.asStored(desired); ok {
-		w.findings.list = nil
+		w.findings.list, w.unowned = nil, false
 		w.run(stored)
 	}
-	return w.result(live)
+	res := w.result(live)
+	res.Owned = res.Equal && !w.unowned
+	return res
 }
 
 // objectOf stands for a whole object in a difference: all of it would be long,
@@ -61,6 +63,8 @@ type localWalk struct {
 	live  *unstructured.Unstructured
 	ours  node
 	skip  skips
+	// unowned says that something declared is not ours.
+	unowned bool
 	// known are fields that hold a built-in type, and builtins those types.
 	known    []known
 	builtins *schema.Schemas
@@ -180,6 +184,18 @@ func (f *findings) skipped(name string) bool {
 	return false
 }
 
+// identity reports whether the current place is a part of what names the object,
+// which nobody owns.
+func (f *findings) identity() bool {
+	switch name := f.at[len(f.at)-1].name; len(f.at) {
+	case 1:
+		return name == "apiVersion" || name == "kind"
+	case 2:
+		return f.at[0].name == "metadata" && (name == "name" || name == "namespace")
+	}
+	return false
+}
+
 func (w *localWalk) top(d, l map[string]any, n node, skip skips) {
 	for name, v := range d {
 		w.child(name, v, l, n, skip)
@@ -202,6 +218,9 @@ func (w *localWalk) child(name string, v any, l map[string]any, n node, skip ski
 }
 
 func (w *localWalk) value(d, l any, found bool, n node, skip skips) {
+	if m, isMap := d.(map[string]any); (!isMap || len(m) == 0) && !n.exists && !w.identity() {
+		w.unowned = true
+	}
 	if !found {
 		if !w.mayBeAbsent(d, n) {
 			w.add(d, true, nil, false)

@@ -42,6 +42,11 @@ func (o Options) manager() string { return cmp.Or(o.Manager, rutter.FieldManager
 // Result is the outcome of a comparison.
 type Result struct {
 	Equal bool
+	// Owned says, beside Equal of Local, that everything declared belongs to our
+	// manager. Only then does an unchanged OwnedHash say that the object is still
+	// equal: a field that somebody wrote back by hand as it was is that one's, and
+	// may be written again without the hash showing it.
+	Owned bool
 	// Diffs are sorted by path and at most 51: a last entry without values says
 	// how many more there are.
 	Diffs []rutter.FieldDiff

@@ -211,7 +211,10 @@ func (e *Engine) judge(u *state, ref rutter.Ref, old, x *entry, obj *unstructure
 	}
 	res := compare.Local(want, obj, e.options(u.desired, u.server, d.gvk))
 	if res.Equal && !u.desired.webhooks {
-		x.State, x.OwnedHash = rutter.Synced, owned
+		x.State = rutter.Synced
+		if res.Owned {
+			x.OwnedHash = owned
+		}
 		u.drifts.equal(ref, e.now())
 		return
 	}

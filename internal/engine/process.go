@@ -344,7 +344,9 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	x.State, x.Diffs, x.Reason = rutter.OutOfSync, res.Diffs, "differs"
 	if res.Equal {
 		x.State, x.Reason, x.Diffs = rutter.Synced, "", nil
-		x.OwnedHash, _ = compare.OwnedHash(live, rutter.FieldManager, d.rules)
+		if owned, _ := compare.OwnedHash(predicted, rutter.FieldManager, d.rules); owned == ownedOf(live, d) {
+			x.OwnedHash = owned // all that is declared is ours already
+		}
 		u.drifts.equal(o.Ref, e.now())
 	} else {
 		u.drifts.differs(o.Ref, res.Diffs, e.now())
@@ -352,6 +354,12 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	u.live[o.Ref] = &x
 	u.notify()
 	return nil
+}
+
+// ownedOf is the hash of what we own of a live object, empty when that is nothing.
+func ownedOf(live *unstructured.Unstructured, d *desired) string {
+	owned, _ := compare.OwnedHash(live, rutter.FieldManager, d.rules)
+	return owned
 }
 
 func (e *Engine) isDown(server string) bool {

@@ -73,7 +73,9 @@ type Verdict struct {
 	Exists bool
 	// Deleting is true when the live object carries a deletionTimestamp.
 	Deleting bool
-	// Generation and Tracking are the live object's metadata.generation and tracking annotation.
+	// Generation is the live object's metadata.generation.
 	Generation int64
-	Tracking   string
+	// Tracking is the instance that the live object's tracking annotation names;
+	// empty where there is none, or one that was copied from another object.
+	Tracking string
 }

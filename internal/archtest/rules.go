@@ -122,9 +122,10 @@ var rings = []ring{
 		denied: world, outside: machinery, unreachable: append([]string{module + "/api"}, clients...),
 	},
 	{name: "sandbox", members: []string{"internal/sandbox"}, inside: []string{""}},
-	{name: "render", members: []string{"internal/render"}, inside: []string{"", "internal/render", "internal/sandbox"}},
+	{name: "memory of what was read", members: []string{"internal/recent"}, inside: []string{}, denied: world, outside: []string{}},
+	{name: "render", members: []string{"internal/render"}, inside: []string{"", "internal/recent", "internal/render", "internal/sandbox"}},
 	{name: "what sources share", members: shared, inside: append([]string{""}, shared...)},
-	{name: "adapters", members: adapters, inside: append([]string{""}, shared...)},
+	{name: "adapters", members: adapters, inside: append([]string{"", "internal/recent"}, shared...)},
 	{
 		name: "engine", members: []string{"internal/engine"}, inside: slices.Concat([]string{"", "internal/apply"}, deciders),
 		// Chance is for the jitter of polls.

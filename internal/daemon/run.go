@@ -140,8 +140,9 @@ func (d *daemon) manage() error {
 		LeaderElection: d.cfg.LeaderElect, LeaderElectionID: "rutter", LeaderElectionNamespace: d.cfg.Namespace,
 		LeaderElectionReleaseOnCancel: true, Controller: config.Controller{SkipNameValidation: new(true)}, GracefulShutdownTimeout: new(5 * time.Second),
 		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:    {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
-			&corev1.ConfigMap{}: {Namespaces: own, Label: labels.NewSelector().Add(*forgotten)},
+			&v1alpha1.Application{}: {Transform: argo.Compact},
+			&corev1.Secret{}:        {Namespaces: own, Label: labels.NewSelector().Add(*typed)},
+			&corev1.ConfigMap{}:     {Namespaces: own, Label: labels.NewSelector().Add(*forgotten)},
 		}},
 	})
 	if err != nil {

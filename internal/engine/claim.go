@@ -31,17 +31,44 @@ type claimant struct {
 // becomes that unit's. Its lock is taken last.
 type claims struct {
 	mu sync.RWMutex
-	by map[claim][]claimant
+	// sole are the objects that concern one unit, which nearly all do, and shared
+	// the others.
+	sole   map[claim]claimant
+	shared map[claim][]claimant
 }
 
-func newClaims() *claims { return &claims{by: map[claim][]claimant{}} }
+func newClaims() *claims {
+	return &claims{sole: map[claim]claimant{}, shared: map[claim][]claimant{}}
+}
+
+// by is who has to do with an object; the lock is held.
+func (c *claims) by(k claim) []claimant {
+	if x, ok := c.sole[k]; ok {
+		return []claimant{x}
+	}
+	return c.shared[k]
+}
+
+// put records who has to do with an object; the lock is held.
+func (c *claims) put(k claim, all []claimant) {
+	if len(all) == 1 {
+		c.sole[k] = all[0]
+	} else {
+		delete(c.sole, k)
+	}
+	if len(all) > 1 {
+		c.shared[k] = all
+	} else {
+		delete(c.shared, k)
+	}
+}
 
 // declare records that a unit declares an object, and answers with the other
 // units that have to do with it, when that is news to them.
 func (c *claims) declare(u *state, k claim) []*state {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := slices.Clone(c.by[k])
+	all := slices.Clone(c.by(k))
 	i := slices.IndexFunc(all, func(x claimant) bool { return x.unit == u })
 	switch {
 	case i < 0:
@@ -51,7 +78,7 @@ func (c *claims) declare(u *state, k claim) []*state {
 	default:
 		all[i].declares = true
 	}
-	c.by[k] = all
+	c.put(k, all)
 	return othersOf(all, u)
 }
 
@@ -62,7 +89,7 @@ func (c *claims) withdraw(u *state, k claim, watching bool) []*state {
 	defer c.mu.Unlock()
 	var left []claimant
 	declared := false
-	for _, x := range c.by[k] {
+	for _, x := range c.by(k) {
 		if x.unit == u {
 			if declared = x.declares; !watching {
 				continue
@@ -71,12 +98,8 @@ func (c *claims) withdraw(u *state, k claim, watching bool) []*state {
 		}
 		left = append(left, x)
 	}
-	if len(left) == 0 {
-		delete(c.by, k)
-		return nil
-	}
-	c.by[k] = left
-	if !declared {
+	c.put(k, left)
+	if !declared || len(left) == 0 {
 		return nil
 	}
 	return othersOf(left, u)
@@ -96,14 +119,14 @@ func othersOf(all []claimant, u *state) []*state {
 func (c *claims) of(k claim) []*state {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return othersOf(c.by[k], nil)
+	return othersOf(c.by(k), nil)
 }
 
 // other returns another unit that declares the object and is there to stay, or nil.
 func (c *claims) other(u *state, k claim) *state {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	for _, x := range c.by[k] {
+	for _, x := range c.by(k) {
 		if x.unit != u && x.declares && !x.unit.leaving.Load() {
 			return x.unit
 		}
@@ -115,7 +138,7 @@ func (c *claims) other(u *state, k claim) *state {
 func (c *claims) declares(u *state, k claim) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return !u.leaving.Load() && slices.Contains(c.by[k], claimant{unit: u, declares: true})
+	return !u.leaving.Load() && slices.Contains(c.by(k), claimant{unit: u, declares: true})
 }
 
 // claim records that the unit declares the objects of d; u.mu is held. What its

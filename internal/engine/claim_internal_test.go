@@ -42,7 +42,7 @@ func TestClaims(t *testing.T) {
 	b.leaving.Store(false)
 	c.withdraw(a, k, false)
 	c.withdraw(b, k, false)
-	if len(c.by) != 0 {
+	if len(c.sole)+len(c.shared) != 0 {
 		t.Error("what nobody declares is remembered")
 	}
 }

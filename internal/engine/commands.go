@@ -35,6 +35,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	revived := u.cascade != nil
 	if !same || revived {
 		u.unit, u.cascade, u.news = unit, nil, true
+		u.recorded()
 		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
 		e.unsettle(u)
@@ -47,6 +48,17 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	if !same || revived {
 		e.queue.add(unit.ID)
 	}
+}
+
+// recorded lets go of what the status says of the objects of the last operation
+// where the engine remembers one itself; u.mu is held.
+func (u *state) recorded() {
+	if u.last == nil || u.unit.Last == nil {
+		return
+	}
+	last := *u.unit.Last
+	last.Results = nil
+	u.unit.Last = &last
 }
 
 // sameUnit compares declarations; KnownKinds, Last and Drifts come from the status that

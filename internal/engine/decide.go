@@ -198,7 +198,7 @@ func (e *Engine) extras(u *state, d *desired) []plan.Extra {
 		if _, declared := d.index[ref]; declared || !x.Exists || x.meta.IsHook || d.unsure(ref) {
 			continue
 		}
-		extra := plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: x.meta, Protected: e.protected(u, ref, x.Verdict)}
+		extra := plan.Extra{Ref: ref, Version: x.gvk.Version, Verdict: x.Verdict, Meta: *x.meta, Protected: e.protected(u, ref, x.Verdict)}
 		if other := e.claims.other(u, claim{u.server, ref}); other != nil && extra.Protected == "" {
 			extra.Protected = "it is declared by application " + other.instance
 		}

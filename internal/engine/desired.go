@@ -176,6 +176,8 @@ func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Clust
 // build turns manifests into desired objects: namespaces, marks, policy.
 func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, d *desired, all []rutter.Manifests) error {
 	scopes := plan.Scopes(all)
+	d.reserve(all)
+	names := interned{}
 	for si, m := range all {
 		for pos, obj := range m.Objects {
 			o := desiredObject{gvk: gvkOf(obj.Unstructured), source: si, pos: pos, origin: obj.Origin}
@@ -184,7 +186,9 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 				return err
 			}
 			full := plan.Sent(obj.Unstructured, unit, namespaced)
-			o.Ref = rutter.RefOf(full)
+			o.Ref = names.ref(rutter.RefOf(full))
+			o.gvk = rutter.GVK{Group: o.Ref.Group, Version: names.of(o.gvk.Version), Kind: o.Ref.Kind}
+			o.origin.File = names.of(o.origin.File)
 			if e.excludes(o.gvk, c.Info().Server) {
 				d.conditions = append(d.conditions, rutter.Condition{Type: rutter.CondExcluded, Message: fmt.Sprintf("Resource %s is excluded in the settings", o.Ref)})
 				continue
@@ -215,6 +219,32 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
 	return e.comparing.Load().settle(d)
+}
+
+// reserve makes room for as many objects as there are, and no more.
+func (d *desired) reserve(all []rutter.Manifests) {
+	n := 0
+	for i := range all {
+		n += len(all[i].Objects)
+	}
+	d.objects = make([]desiredObject, 0, n)
+	d.index = make(map[rutter.Ref]int, n)
+}
+
+// interned holds each of the words that many objects share once.
+type interned map[string]string
+
+func (in interned) of(s string) string {
+	if known, ok := in[s]; ok {
+		return known
+	}
+	in[s] = s
+	return s
+}
+
+// ref is r in words that are held already, but for the name.
+func (in interned) ref(r rutter.Ref) rutter.Ref {
+	return rutter.Ref{Group: in.of(r.Group), Kind: in.of(r.Kind), Namespace: in.of(r.Namespace), Name: r.Name}
 }
 
 // randomRule ignores the fields of an object that come out differently each

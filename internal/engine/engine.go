@@ -10,6 +10,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
 	"github.com/rutterhq/rutter/internal/health"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // Options configure an Engine. All ports are required.
@@ -71,6 +72,7 @@ type Engine struct {
 	descriptions *descriptions
 	tools        *tools
 
+	plain plan.Meta     // never changed
 	warm  chan struct{} // closed when the first round of renders is over
 	stats Stats
 	wg    sync.WaitGroup

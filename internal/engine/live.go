@@ -29,7 +29,7 @@ var _ apply.Live = (*liveSide)(nil)
 // there is; what the server made of our object is by definition no drift.
 func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	l.engine.stats.Applies.Add(1)
-	ref := rutter.RefOf(obj)
+	ref := l.d.named(rutter.RefOf(obj))
 	o := &l.d.objects[step.Index]
 	x := l.engine.newEntry(o.gvk, 0, obj)
 	x.State, x.DesiredHash = rutter.Synced, o.Hash

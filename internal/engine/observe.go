@@ -2,11 +2,13 @@ package engine
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/inventory"
 	"github.com/rutterhq/rutter/internal/plan"
 )
 
@@ -78,7 +80,7 @@ func (e *Engine) keepStray(hash string, ev rutter.LiveEvent) {
 	if hash == "" {
 		return
 	}
-	key := strayKey{ev.Server, rutter.RefOf(ev.Object)}
+	key, x := strayKey{ev.Server, rutter.RefOf(ev.Object)}, e.newEntry(ev.GVK, ev.Epoch, ev.Object)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ev.Deleted {
@@ -88,7 +90,7 @@ func (e *Engine) keepStray(hash string, ev rutter.LiveEvent) {
 	if e.strays[hash] == nil {
 		e.strays[hash] = map[strayKey]entry{}
 	}
-	e.strays[hash][key] = e.newEntry(ev.GVK, ev.Epoch, ev.Object)
+	e.strays[hash][key] = x
 }
 
 // adoptStrays moves what was seen before the unit was known into it; u.mu is held.
@@ -109,23 +111,49 @@ func (e *Engine) adoptStrays(u *state) {
 	}
 }
 
+// newEntry is what is remembered of a live object, without a verdict. Nothing in it
+// may keep the object, or a text of it that is larger than what is wanted.
 func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry {
 	annotations := obj.GetAnnotations()
 	return entry{
 		Verdict: rutter.Verdict{
 			Exists: true, UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion(),
 			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
-			Tracking: annotations[rutter.AnnotationTracking], Health: e.assess(obj),
+			Tracking: e.instance(obj), Health: e.assess(obj),
 		},
-		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: plan.MetaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
+		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: e.metaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
 		owner: ownerOf(obj), hook: keptHook(obj),
 	}
+}
+
+// instance is whom the tracking annotation of a live object names, if it is one of
+// this very object; in the words of that unit, where its mark is there too.
+func (e *Engine) instance(obj *unstructured.Unstructured) string {
+	name, ok := inventory.Tracked(obj.GetAnnotations()[rutter.AnnotationTracking], rutter.RefOf(obj))
+	if !ok {
+		return ""
+	}
+	e.mu.RLock()
+	u := e.byHash[obj.GetLabels()[rutter.LabelUnit]]
+	e.mu.RUnlock()
+	if u != nil && u.instance == name {
+		return u.instance
+	}
+	return strings.Clone(name)
+}
+
+// metaOf reads the annotations of a live object that steer what becomes of it.
+func (e *Engine) metaOf(annotations map[string]string) *plan.Meta {
+	if m := plan.MetaOf(annotations); !m.Plain() {
+		return &m
+	}
+	return &e.plain
 }
 
 // observe takes one event into a unit; u.mu is held. act is true when something
 // must be decided anew, report when only the picture changed.
 func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
-	ref := rutter.RefOf(ev.Object)
+	ref := u.desired.named(rutter.RefOf(ev.Object))
 	old := u.live[ref]
 	if e.excludes(ev.GVK, ev.Server) || old != nil && old.gvk != ev.GVK && old.Exists {
 		return false, false // not to be touched, or another version of a kind that is watched in its own
@@ -258,6 +286,17 @@ func (e *Engine) Listed(server string, gvk rutter.GVK, epoch int64) {
 			e.queue.add(id)
 		}
 	}
+}
+
+// named is ref in the words that are held for it, where it is declared: those of
+// an event would keep memory of their own.
+func (d *desired) named(ref rutter.Ref) rutter.Ref {
+	if d != nil {
+		if i, ok := d.index[ref]; ok {
+			return d.objects[i].Ref
+		}
+	}
+	return ref
 }
 
 // declares reports whether an object is one of those that Git declares.

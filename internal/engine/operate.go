@@ -220,6 +220,7 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	}
 	final := *r
 	u.last, u.news = &final, true
+	u.recorded()
 	u.notify()
 	u.mu.Unlock()
 	e.logOperation(id, final)

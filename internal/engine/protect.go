@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/internal/inventory"
 )
 
 // protected says why a live object that carries our label is not removed, or "".
@@ -27,7 +26,7 @@ func protected(ref rutter.Ref, v rutter.Verdict, unit rutter.Unit) string {
 	if ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
 		return "custom resource definitions are not pruned"
 	}
-	if !inventory.Matches(v.Tracking, unit.Instance, ref) {
+	if v.Tracking != unit.Instance {
 		return "its tracking annotation does not name it"
 	}
 	return ""

@@ -85,7 +85,8 @@ type entry struct {
 	gvk   rutter.GVK
 	rv    uint64
 	epoch int64
-	meta  plan.Meta
+	// meta is shared by all that have nothing particular.
+	meta *plan.Meta
 	// suspect is true when only a local comparison says that it differs.
 	suspect bool
 	// foreign is set while the object carries the mark of another unit that

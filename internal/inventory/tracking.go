@@ -34,11 +34,11 @@ func ParseTrackingID(s string) (instance string, ref rutter.Ref, ok bool) {
 	return parts[0], ref, true
 }
 
-// Matches reports whether the tracking annotation of the live object ref names
-// that very object as one of instance. A copied annotation names another
-// object. The namespace is not compared where the object has none.
-func Matches(tracking, instance string, ref rutter.Ref) bool {
+// Tracked is the instance that the tracking annotation of the live object ref
+// names, if that is an annotation of this very object: a copied one names another.
+// The namespace is not compared where the object has none.
+func Tracked(tracking string, ref rutter.Ref) (instance string, ok bool) {
 	i, tracked, ok := ParseTrackingID(tracking)
-	return ok && i == instance && tracked.Group == ref.Group && tracked.Kind == ref.Kind && tracked.Name == ref.Name &&
+	return i, ok && tracked.Group == ref.Group && tracked.Kind == ref.Kind && tracked.Name == ref.Name &&
 		(ref.Namespace == "" || tracked.Namespace == ref.Namespace)
 }

@@ -28,7 +28,7 @@ func TestTrackingID(t *testing.T) {
 			if !ok || instance != tc.instance || ref.Name != tc.ref.Name || ref.Kind != tc.ref.Kind || ref.Group != tc.ref.Group {
 				t.Errorf("parsed %q %+v %v", instance, ref, ok)
 			}
-			if !inventory.Matches(got, tc.instance, tc.ref) {
+			if of, ok := inventory.Tracked(got, tc.ref); !ok || of != tc.instance {
 				t.Error("does not match the object that it was written for")
 			}
 		})
@@ -62,7 +62,8 @@ func TestMatches(t *testing.T) {
 	} {
 		r := ref
 		tc.edit(&r)
-		if got := inventory.Matches(id, tc.instance, r); got != tc.want {
+		of, ok := inventory.Tracked(id, r)
+		if got := ok && of == tc.instance; got != tc.want {
 			t.Errorf("%s: %v %s", tc.name, got, tc.reason)
 		}
 	}
@@ -77,7 +78,7 @@ func FuzzTrackingID(f *testing.F) {
 		if ok && inventory.TrackingID(instance, ref, "") != s {
 			t.Errorf("%q is read as %q %+v", s, instance, ref)
 		}
-		if ok && !inventory.Matches(s, instance, ref) {
+		if of, tracked := inventory.Tracked(s, ref); ok && (!tracked || of != instance) {
 			t.Errorf("%q does not match itself", s)
 		}
 	})

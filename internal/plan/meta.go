@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,6 +53,13 @@ type Meta struct {
 	IgnoreHealth     bool
 	// Unsupported are sync options on the object that are not acted on yet.
 	Unsupported []string
+}
+
+// Plain reports whether nothing about the object is particular.
+func (m Meta) Plain() bool {
+	lists := len(m.Hooks) + len(m.Delete) + len(m.Unsupported)
+	m.Hooks, m.Delete, m.Unsupported = nil, nil, nil
+	return lists == 0 && reflect.ValueOf(m).IsZero()
 }
 
 // MetaOf reads the annotations of an object. kind CustomResourceDefinition

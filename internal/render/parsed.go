@@ -1,15 +1,15 @@
 package render
 
 import (
-	"container/list"
 	"encoding/json"
 	"fmt"
-	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/recent"
 )
 
 // stored is one object as it lies in the store.
@@ -49,7 +49,7 @@ func decode(blob []byte) ([]rutter.Object, error) {
 
 // objects returns stored objects, from memory where they are still parsed.
 func (r *Renderer) objects(digest string) ([]rutter.Object, error) {
-	if objs, ok := r.parsed.get(digest); ok {
+	if objs, ok := r.parsed.Get(digest); ok {
 		return objs, nil
 	}
 	if r.opts.Store == nil {
@@ -63,57 +63,17 @@ func (r *Renderer) objects(digest string) ([]rutter.Object, error) {
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInternal, "load manifests %s: %w", digest, err)
 	}
-	r.parsed.put(digest, objs, int64(len(blob)))
+	r.parsed.Put(digest, objs, int64(len(blob)))
 	return objs, nil
 }
 
-// parsedCache keeps the manifests that were used last, up to a size.
-type parsedCache struct {
-	max int64
+// parsedFor is how long manifests stay parsed after they were last used: the
+// store has them, and a repair after a quiet time reads them again.
+const parsedFor = 30 * time.Second
 
-	mu    sync.Mutex
-	size  int64
-	order *list.List // of *parsed, last used first
-	by    map[string]*list.Element
-}
-
-type parsed struct {
-	digest string
-	objs   []rutter.Object
-	size   int64
-}
+// parsedCache are the manifests that were used last, by digest.
+type parsedCache = recent.Cache[string, []rutter.Object]
 
 func newParsedCache(maxBytes int64) *parsedCache {
-	return &parsedCache{max: maxBytes, order: list.New(), by: map[string]*list.Element{}}
-}
-
-func (c *parsedCache) get(digest string) ([]rutter.Object, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.by[digest]
-	if !ok {
-		return nil, false
-	}
-	c.order.MoveToFront(e)
-	p, ok := e.Value.(*parsed)
-	return p.objs, ok
-}
-
-func (c *parsedCache) put(digest string, objs []rutter.Object, size int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.by[digest]; ok {
-		c.order.MoveToFront(e)
-		return
-	}
-	c.by[digest] = c.order.PushFront(&parsed{digest: digest, objs: objs, size: size})
-	c.size += size
-	for c.size > c.max && c.order.Len() > 1 {
-		last := c.order.Back()
-		if p, ok := last.Value.(*parsed); ok {
-			delete(c.by, p.digest)
-			c.size -= p.size
-		}
-		c.order.Remove(last)
-	}
+	return recent.New[string, []rutter.Object](maxBytes, parsedFor)
 }

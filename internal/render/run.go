@@ -158,7 +158,7 @@ func (r *Renderer) keep(j job, repo *record.FS, objs []rutter.Object, warnings [
 		j.env.Use(buildenv.Owner)
 	}
 	m := rutter.Manifests{Objects: objs, Inputs: withLook(repo.Inputs(), j.look), SourceType: j.tool, Warnings: warnings, Digest: r.digest(blob, secret)}
-	r.parsed.put(m.Digest, objs, int64(len(blob)))
+	r.parsed.Put(m.Digest, objs, int64(len(blob)))
 	r.failures.drop(j.own)
 	if r.opts.Store != nil {
 		known := store.Render{Inputs: m.Inputs, Env: j.env.Used(), SourceType: j.tool, Warnings: warnings, Digest: m.Digest, Sealed: secret}

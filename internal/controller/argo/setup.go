@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -75,6 +76,7 @@ type Controllers struct {
 	opts     Options
 	client   client.Client
 	reader   client.Reader // not from the cache
+	cache    cache.Cache
 	mapper   meta.RESTMapper
 	projects *projectIndex
 	clusters *clusterIndex
@@ -108,7 +110,7 @@ func (c *Controllers) Bind(e *engine.Engine) { c.opts.Engine = e }
 
 // Setup adds everything to the manager.
 func (c *Controllers) Setup(mgr ctrl.Manager) error {
-	c.client, c.reader, c.mapper = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetRESTMapper()
+	c.client, c.reader, c.cache, c.mapper = mgr.GetClient(), mgr.GetAPIReader(), mgr.GetCache(), mgr.GetRESTMapper()
 	for name, setup := range map[string]func(ctrl.Manager) error{
 		"applications": c.apps.setup, "applicationsets": c.sets.setup, "projects": c.setupProjects,
 		"clusters": c.setupClusters, "repositories": c.setupRepositories, "settings": c.setupSettings,

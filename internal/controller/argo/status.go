@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,6 +71,9 @@ func (w *statusWriter) add(id rutter.UnitID, minor bool) {
 
 // Start implements manager.Runnable.
 func (w *statusWriter) Start(ctx context.Context) error {
+	if err := w.followCache(ctx); err != nil {
+		return err
+	}
 	var wg sync.WaitGroup
 	for range statusWorkers {
 		wg.Go(func() { w.work(ctx) })
@@ -153,8 +157,13 @@ func (w *statusWriter) patch(ctx context.Context, id rutter.UnitID, app *v1alpha
 		return fmt.Errorf("patch the status of Application %s/%s: %w", app.Namespace, app.Name, err)
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.written[id] = written{version: version(next.ResourceVersion), status: status}
+	w.mu.Unlock()
+	// The cache may have been quicker than the answer.
+	var now v1alpha1.Application
+	if err := w.client.Get(ctx, keyOf(id), &now); err == nil {
+		w.shown(id, version(now.ResourceVersion))
+	}
 	return nil
 }
 
@@ -190,6 +199,32 @@ func onePerKind(all []v1alpha1.ResourceStatus) []v1alpha1.ResourceStatus {
 		}
 	}
 	return kept
+}
+
+// followCache lets go of what was written once the cache shows it.
+func (w *statusWriter) followCache(ctx context.Context) error {
+	informer, err := w.cache.GetInformer(ctx, &v1alpha1.Application{})
+	if err != nil {
+		return fmt.Errorf("follow the cache of Applications: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) {
+		if app, ok := now.(*v1alpha1.Application); ok {
+			w.shown(unitID(client.ObjectKeyFromObject(app)), version(app.ResourceVersion))
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("follow the cache of Applications: %w", err)
+	}
+	return nil
+}
+
+// shown notes that the cache is at a version of an Application.
+func (w *statusWriter) shown(id rutter.UnitID, at uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last, ok := w.written[id]; ok && at >= last.version {
+		delete(w.written, id)
+	}
 }
 
 func (w *statusWriter) forget(id rutter.UnitID) {

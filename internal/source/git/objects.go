@@ -255,7 +255,7 @@ func (m *mirror) suspect(commit string) {
 }
 
 func (m *mirror) size(commit string, id objectID) (int64, error) {
-	if data, ok := m.f.blobs.get(objectKey{m, id}); ok {
+	if data, ok := m.f.blobs.Get(objectKey{m, id}); ok {
 		return int64(len(data)), nil
 	}
 	_, _, size, err := m.objects.read(sized, id)
@@ -271,7 +271,7 @@ func (m *mirror) size(commit string, id objectID) (int64, error) {
 // blob returns a file's content, which must not be changed.
 func (m *mirror) blob(commit string, id objectID) ([]byte, error) {
 	key := objectKey{m, id}
-	if data, ok := m.f.blobs.get(key); ok {
+	if data, ok := m.f.blobs.Get(key); ok {
 		return data, nil
 	}
 	data, err := m.object(commit, id, "blob")
@@ -284,7 +284,7 @@ func (m *mirror) blob(commit string, id objectID) ([]byte, error) {
 
 func (m *mirror) tree(commit string, id objectID) (*tree, error) {
 	key := objectKey{m, id}
-	if t, ok := m.f.trees.get(key); ok {
+	if t, ok := m.f.trees.Get(key); ok {
 		return t, nil
 	}
 	data, err := m.object(commit, id, "tree")

@@ -61,8 +61,7 @@ type Verdict struct {
 	Reason string
 	Diffs  []FieldDiff
 
-	UID             string
-	ResourceVersion string
+	UID string
 	// OwnedHash is a hash of the live values of the fields we own, after the
 	// last comparison that found them equal. An event with the same hash and
 	// the same desired object needs no comparison.
@@ -73,8 +72,6 @@ type Verdict struct {
 	Exists bool
 	// Deleting is true when the live object carries a deletionTimestamp.
 	Deleting bool
-	// Generation is the live object's metadata.generation.
-	Generation int64
 	// Tracking is the instance that the live object's tracking annotation names;
 	// empty where there is none, or one that was copied from another object.
 	Tracking string

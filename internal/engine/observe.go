@@ -117,8 +117,7 @@ func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstruc
 	annotations := obj.GetAnnotations()
 	return entry{
 		Verdict: rutter.Verdict{
-			Exists: true, UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion(),
-			Generation: obj.GetGeneration(), Deleting: obj.GetDeletionTimestamp() != nil,
+			Exists: true, UID: string(obj.GetUID()), Deleting: obj.GetDeletionTimestamp() != nil,
 			Tracking: e.instance(obj), Health: e.assess(obj),
 		},
 		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: e.metaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),

@@ -221,6 +221,9 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	final := *r
 	u.last, u.news = &final, true
 	u.recorded()
+	if len(u.drifts) == 0 {
+		u.drifts = driftLog{} // a map never shrinks, and at first everything was missing
+	}
 	u.notify()
 	u.mu.Unlock()
 	e.logOperation(id, final)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 )
 
 // edits is how often a person scales by hand; repairLimit is no goal but what
@@ -101,4 +104,31 @@ func scaleAndWait(t *testing.T, c *cluster, ns, name string, replicas, want int3
 	}
 	t.Fatalf("not put back within %s", patience)
 	return 0
+}
+
+// TestEditedAgain edits a field by hand, undoes that by hand, and edits it again:
+// the field is that person's by then, and each of its edits is found all the same.
+func TestEditedAgain(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	app := unique("again")
+	ns := w.alpha.namespace(t, "again")
+	r := w.repo(t, "again", tree{"app/web.yaml": deployment("web", 2)})
+	w.create(t, strings.Replace(application(app, "app", ""), "      selfHeal: true\n", "", 1), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, "")
+	says := func(sync string) {
+		t.Helper()
+		w.awaitApp(t, app, func(a *v1alpha1.Application) error {
+			if a.Status.Sync.Status != sync {
+				return fmt.Errorf("is %s, wanted %s", a.Status.Sync.Status, sync)
+			}
+			return nil
+		})
+	}
+	for _, replicas := range []int{3, 4, 3} {
+		w.alpha.patch(t, &appsv1.Deployment{}, ns, "web", fmt.Sprintf(`{"spec":{"replicas":%d}}`, replicas))
+		says("OutOfSync")
+		w.alpha.patch(t, &appsv1.Deployment{}, ns, "web", `{"spec":{"replicas":2}}`)
+		says("Synced")
+	}
 }

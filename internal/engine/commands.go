@@ -35,7 +35,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	revived := u.cascade != nil
 	if !same || revived {
 		u.unit, u.cascade, u.news = unit, nil, true
-		u.recorded()
+		u.forgetResults()
 		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
 		e.unsettle(u)
@@ -50,9 +50,9 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	}
 }
 
-// recorded lets go of what the status says of the objects of the last operation
+// forgetResults lets go of what the status says of the objects of the last operation
 // where the engine remembers one itself; u.mu is held.
-func (u *state) recorded() {
+func (u *state) forgetResults() {
 	if u.last == nil || u.unit.Last == nil {
 		return
 	}

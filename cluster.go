@@ -86,6 +86,9 @@ type Cluster interface {
 	// Unfinalize takes finalizers off an object with that UID, and nothing else.
 	// An object that is gone, is another one or has none of them is no error.
 	Unfinalize(ctx context.Context, gvk GVK, namespace, name, uid string, finalizers ...string) error
+	// Unmark takes the marks of a unit off an object, and nothing else; From says
+	// whose they must be. CodeConflict as for Mark.
+	Unmark(ctx context.Context, gvk GVK, namespace, name string, mark Mark) error
 	// Watch makes sure that objects of the kind that carry LabelUnit are
 	// watched, and returns at once. What is seen goes to the LiveSink.
 	Watch(gvk GVK)

@@ -26,6 +26,12 @@ const (
 	CondContested = "ContestedFieldWarning"
 	// CondWindow says that a sync is due and that sync windows forbid it now.
 	CondWindow = "SyncWindowWarning"
+	// CondDeletionBlocked names what a deletion waits for, one for each object.
+	CondDeletionBlocked = "DeletionBlockedWarning"
+	// CondNotJustified says that objects are gone from a render though its commit is the same.
+	CondNotJustified = "DeterminismWarning"
+	// CondPruneHeld says that more would be pruned than may be without an approval.
+	CondPruneHeld = "PruneHeldWarning"
 	// CondRender is what a render wants said: a random field, a base that is not pinned.
 	CondRender = "RenderWarning"
 )
@@ -113,8 +119,10 @@ type Report struct {
 	Images      []string
 	// ComparedAt is when the sources were last compared in full.
 	ComparedAt time.Time
-	// Deleted is true once a deletion with cascade is complete: the finalizer may go.
-	Deleted bool
+	// Deletion is how far a deletion has come; nil when there is none.
+	Deletion *DeletionReport
+	// DeleteHooks are those that the sources declare; nil when that is not known.
+	DeleteHooks *DeleteHooks
 	// Renders counts how often a tool ran for this unit since the process started.
 	Renders int64
 }

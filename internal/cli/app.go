@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +19,7 @@ const fieldOwner = client.FieldOwner("rutter-cli")
 
 func (r *root) appCommand() *cobra.Command {
 	c := &cobra.Command{Use: "app", Aliases: []string{"application", "applications", "apps"}, Short: "Look at and act on Applications"}
-	c.AddCommand(r.appList(), r.appGet(), r.appDiff(), r.appSync(), r.appWait(), r.appHistory(), r.appDelete(), r.appRefresh())
+	c.AddCommand(r.appList(), r.appGet(), r.appDiff(), r.appSync(), r.appWait(), r.appHistory(), r.appDelete(), r.appConfirmDeletion(), r.appRefresh())
 	return c
 }
 
@@ -250,59 +248,6 @@ func (r *root) patchApp(ctx context.Context, cl client.Client, name string, patc
 	app.Namespace, app.Name = r.namespace, name
 	if err := cl.Patch(ctx, app, client.RawPatch("application/merge-patch+json", patch), fieldOwner); err != nil {
 		return fmt.Errorf("patch application %q: %w", name, err)
-	}
-	return nil
-}
-
-func (r *root) appDelete() *cobra.Command {
-	var cascade bool
-	var propagation string
-	c := &cobra.Command{
-		Use: "delete NAME...", Short: "Delete Applications and, unless --cascade=false, their resources", Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
-			cl, err := r.client()
-			if err != nil {
-				return err
-			}
-			for _, name := range args {
-				if err := r.deleteApp(c.Context(), cl, name, cascade, propagation); err != nil {
-					return err
-				}
-				fmt.Fprintf(r.out, "application %s: deletion requested\n", name)
-			}
-			return nil
-		},
-	}
-	c.Flags().BoolVar(&cascade, "cascade", true, "delete the resources too")
-	c.Flags().StringVarP(&propagation, "propagation-policy", "p", "foreground", "foreground or background")
-	return c
-}
-
-// deleteApp sets or takes off the cascade finalizers first (reference 2.9).
-func (r *root) deleteApp(ctx context.Context, cl client.Client, name string, cascade bool, propagation string) error {
-	app, err := r.getApp(ctx, cl, name)
-	if err != nil {
-		return err
-	}
-	const base = "resources-finalizer.argocd.argoproj.io"
-	keep := slices.DeleteFunc(slices.Clone(app.Finalizers), func(f string) bool { return f == base || strings.HasPrefix(f, base+"/") })
-	switch {
-	case cascade && propagation == "foreground":
-		keep = append(keep, base)
-	case cascade && propagation == "background":
-		keep = append(keep, base+"/background")
-	case cascade:
-		return rutter.Errorf(rutter.CodeInvalid, "--propagation-policy %q: use foreground or background", propagation)
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": keep}})
-	if err != nil {
-		return fmt.Errorf("encode the patch: %w", err)
-	}
-	if err := r.patchApp(ctx, cl, name, patch); err != nil {
-		return err
-	}
-	if err := cl.Delete(ctx, app); err != nil {
-		return fmt.Errorf("delete application %q: %w", name, err)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func (r *root) clusterCommand() *cobra.Command {
 	c := &cobra.Command{Use: "cluster", Aliases: []string{"clusters"}, Short: "Members of the fleet, and clusters on this machine"}
 	var dir string
 	c.PersistentFlags().StringVar(&dir, "clusters-dir", home("clusters"), "folder of the clusters on this machine")
-	c.AddCommand(r.clusterAdd(), r.clusterList(&dir), r.clusterGet(), r.clusterRemove(), r.clusterExport(),
+	c.AddCommand(r.clusterAdd(), r.clusterList(&dir), r.clusterGet(), r.clusterRemove(), r.clusterExport(), r.clusterLeftovers(),
 		r.clusterCreate(&dir), r.clusterDelete(&dir), r.clusterKubeconfig(&dir))
 	return c
 }

@@ -74,6 +74,9 @@ type ControllerOptions struct {
 	HelmLookup        bool
 	Submodules        bool
 	LeaderElect       bool
+	// DeletionDeadline is how long an object may be terminating before somebody has
+	// to decide.
+	DeletionDeadline time.Duration
 	// Sets are the decisions about ApplicationSets.
 	Sets   SetOptions
 	Logger *slog.Logger

@@ -48,6 +48,9 @@ type Config struct {
 	Submodules bool
 	// Sets are the decisions about ApplicationSets.
 	Sets SetConfig
+	// DeletionDeadline is how long an object may be terminating before somebody has
+	// to decide; 0 is the engine's default.
+	DeletionDeadline time.Duration
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
 	// Profiling serves /debug/pprof beside the metrics.

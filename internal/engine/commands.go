@@ -32,9 +32,9 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	same := sameUnit(u.unit, unit)
 	u.unit.Asked = unit.Asked
 	resubscribe := !reflect.DeepEqual(u.unit.Sources, unit.Sources) || u.unit.Project != unit.Project
-	revived := u.cascade != nil
+	revived := u.deletion != nil
 	if !same || revived {
-		u.unit, u.cascade, u.news = unit, nil, true
+		u.unit, u.deletion, u.news = unit, nil, true
 		u.forgetResults()
 		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
@@ -116,28 +116,6 @@ func (u *state) stop() {
 	if u.op != nil && u.op.cancel != nil {
 		u.op.cancel()
 	}
-}
-
-// Delete removes the unit's objects from its cluster, highest wave first; those
-// that another unit declares become that unit's. When none is left, the unit's
-// report says Deleted; the caller then calls Remove.
-func (e *Engine) Delete(unit rutter.Unit, propagation string) {
-	if e.unit(unit.ID) == nil {
-		e.Upsert(unit)
-	}
-	u := e.unit(unit.ID)
-	if u == nil {
-		return
-	}
-	u.mu.Lock()
-	if u.cascade == nil {
-		u.cascade = &cascade{propagation: propagation}
-		u.stop()
-	}
-	server, refs := u.depart()
-	u.mu.Unlock()
-	e.released(server, refs)
-	e.queue.add(unit.ID)
 }
 
 // Sync asks for a manual sync. It replaces one that waits; one that runs goes on first.

@@ -63,7 +63,7 @@ func (e *Engine) Retain(id rutter.UnitID) {
 		return
 	}
 	u.handing = nil
-	u.leaving.Store(u.cascade != nil)
+	u.leaving.Store(u.deletion != nil)
 	u.refresh, u.news = max(u.refresh, refreshKnown), true
 	e.unsettle(u)
 	e.queue.add(id)

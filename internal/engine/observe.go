@@ -115,13 +115,17 @@ func (e *Engine) adoptStrays(u *state) {
 // may keep the object, or a text of it that is larger than what is wanted.
 func (e *Engine) newEntry(gvk rutter.GVK, epoch int64, obj *unstructured.Unstructured) entry {
 	annotations := obj.GetAnnotations()
+	var deleted int64
+	if at := obj.GetDeletionTimestamp(); at != nil {
+		deleted = at.Unix()
+	}
 	return entry{
 		Verdict: rutter.Verdict{
 			Exists: true, UID: string(obj.GetUID()), Deleting: obj.GetDeletionTimestamp() != nil,
 			Tracking: e.instance(obj), Health: e.assess(obj),
 		},
 		gvk: gvk, epoch: epoch, rv: resourceVersion(obj.GetResourceVersion()), meta: e.metaOf(annotations), ceded: compare.Ceded(obj), former: compare.HasFormer(obj),
-		owner: ownerOf(obj), hook: keptHook(obj),
+		owner: ownerOf(obj), hook: keptHook(obj), deletedAt: deleted,
 	}
 }
 

@@ -18,12 +18,12 @@ import (
 // and never waits for anything but the ports it asks.
 func (e *Engine) process(ctx context.Context, u *state) {
 	u.mu.Lock()
-	unit, level, rebuild, deleting, handing := u.unit, u.refresh, u.rebuild, u.cascade != nil, u.handing != nil
+	unit, level, rebuild, deleting, handing := u.unit, u.refresh, u.rebuild, u.deletion != nil, u.handing != nil
 	u.refresh, u.rebuild = refreshNone, false
 	u.mu.Unlock()
 
 	if deleting {
-		e.processCascade(ctx, u, unit)
+		e.processDeletion(ctx, u, unit, level)
 		return
 	}
 	if handing {

@@ -26,6 +26,9 @@ func protected(ref rutter.Ref, v rutter.Verdict, unit rutter.Unit) string {
 	if ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
 		return "custom resource definitions are not pruned"
 	}
+	if unit.ID.Dialect == "argo" && ref.Group == "argoproj.io" && ref.Kind == "Application" && ref.Namespace == unit.ID.Namespace && ref.Name == unit.ID.Name {
+		return "an application does not remove itself"
+	}
 	if v.Tracking != unit.Instance {
 		return "its tracking annotation does not name it"
 	}

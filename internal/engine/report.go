@@ -19,12 +19,7 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 	defer u.mu.Unlock()
 	r := rutter.Report{ID: id, Sync: rutter.SyncUnknown, Health: rutter.Health{Status: rutter.HealthUnknown},
 		ComparedAt: u.compared, Renders: u.renders, Operation: u.operationReport()}
-	if u.cascade != nil {
-		r.Deleted = u.cascade.done
-		if u.cascade.problem != nil {
-			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: u.cascade.problem.Error()})
-		}
-	}
+	e.reportDeletion(u, &r)
 	if u.handing != nil && u.handing.problem != nil {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: u.handing.problem.Error()})
 	}
@@ -84,7 +79,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 	d := u.desired
 	r.Revisions, r.SourceTypes, r.Images = d.revisions, d.sourceTypes, d.images
 	r.Conditions = append(r.Conditions, d.conditions...)
-	r.Sync = rutter.Synced
+	r.Sync, r.DeleteHooks = rutter.Synced, d.deleteHooks()
 	var items []health.Item
 	for i := range d.objects {
 		o := &d.objects[i]

@@ -37,10 +37,10 @@ type state struct {
 	// say any more in what becomes of its objects.
 	leaving atomic.Bool
 
-	refresh refresh
-	request *rutter.SyncRequest // a manual sync that waits
-	cascade *cascade            // set while the unit is being deleted
-	handing *handing            // set while another unit takes its objects
+	refresh  refresh
+	request  *rutter.SyncRequest // a manual sync that waits
+	deletion *deletion           // set while the unit is being deleted
+	handing  *handing            // set while another unit takes its objects
 	// rebuild makes the next render build its objects anew even when the manifests
 	// are the same, because what surrounds them changed: policy, kinds, cluster.
 	rebuild bool
@@ -89,6 +89,8 @@ type entry struct {
 	meta *plan.Meta
 	// suspect is true when only a local comparison says that it differs.
 	suspect bool
+	// deletedAt is when its deletion was asked for, in seconds since the epoch.
+	deletedAt int64
 	// foreign is set while the object carries the mark of another unit that
 	// declares it too; it is shown, and not fought over.
 	foreign *state
@@ -130,13 +132,6 @@ func (o *operation) replaces() string {
 func (o *operation) supersedable() bool {
 	r := o.report.Request
 	return r.Automated || !o.report.Partial && r.Revision == ""
-}
-
-// cascade is a deletion in progress.
-type cascade struct {
-	propagation string
-	done        bool
-	problem     error
 }
 
 // notify wakes everybody who waits for a change of the unit; u.mu is held.

@@ -34,19 +34,23 @@ const (
 type Meta struct {
 	Wave int
 	// Hooks are the phases in which the object runs as a hook; nil for an
-	// ordinary object. Other lists hook kinds that are not phases of a sync
-	// (PreDelete, PostDelete) or not known; such an object is never applied.
+	// ordinary object. A hook without a phase of a sync is not applied by one.
 	Hooks []rutter.Phase
+	// PreDelete and PostDelete say that it is a hook of a deletion.
+	PreDelete, PostDelete bool
 	// IsHook is true for every object that carries a hook annotation with effect.
 	IsHook bool
 	// Skip is true for hook: Skip, which is never applied nor compared.
 	Skip bool
-	// Delete lists the hook's delete policies.
-	Delete []string
+	// Delete lists the hook's delete policies; DeleteUnset says that none is
+	// written, and Delete holds the default.
+	Delete      []string
+	DeleteUnset bool
 
 	NoPrune          bool
 	ConfirmPrune     bool
 	NoDelete         bool
+	YesDelete        bool
 	ConfirmDelete    bool
 	PruneLast        bool
 	IgnoreExtraneous bool
@@ -88,12 +92,14 @@ func (m *Meta) readOption(o string) {
 		m.ConfirmPrune = true
 	case "Delete=false":
 		m.NoDelete = true
+	case "Delete=true":
+		m.YesDelete = true
 	case "Delete=confirm":
 		m.ConfirmDelete = true
 	case "PruneLast=true":
 		m.PruneLast = true
 	case "ServerSideApply=true", "SkipDryRunOnMissingResource=true", "Validate=true",
-		"Prune=true", "Delete=true", "PruneLast=false", "Replace=false", "Force=false":
+		"Prune=true", "PruneLast=false", "Replace=false", "Force=false":
 		// Always so, or the default.
 	default:
 		m.Unsupported = append(m.Unsupported, o)
@@ -108,8 +114,10 @@ func (m *Meta) readHooks(annotations map[string]string) {
 		switch p := rutter.Phase(h); p {
 		case rutter.PhasePreSync, rutter.PhaseSync, rutter.PhasePostSync, rutter.PhaseSyncFail:
 			m.addHook(p)
-		case "PreDelete", "PostDelete":
-			m.IsHook = true
+		case "PreDelete":
+			m.IsHook, m.PreDelete = true, true
+		case "PostDelete":
+			m.IsHook, m.PostDelete = true, true
 		case "Skip":
 			m.Skip = len(argo) == 1
 		default:
@@ -133,7 +141,7 @@ func (m *Meta) readHooks(annotations map[string]string) {
 			m.Delete = append(m.Delete, v)
 		}
 	}
-	if len(m.Delete) == 0 {
+	if m.DeleteUnset = len(m.Delete) == 0; m.DeleteUnset {
 		m.Delete = []string{BeforeHookCreation}
 	}
 }
@@ -145,8 +153,12 @@ func (m *Meta) readHelmHooks(annotations map[string]string) {
 			m.addHook(rutter.PhasePreSync)
 		case "post-install", "post-upgrade":
 			m.addHook(rutter.PhasePostSync)
+		case "pre-delete":
+			m.IsHook, m.PreDelete = true, true
+		case "post-delete":
+			m.IsHook, m.PostDelete = true, true
 		case "crd-install":
-		default: // delete hooks, rollback hooks and tests are not part of a sync
+		default: // rollback hooks and tests are not part of a sync
 			m.IsHook = true
 		}
 	}

@@ -123,3 +123,6 @@ func mirror(prunes []rutter.Step) {
 		prunes[i].Wave = waves[len(waves)-1-at]
 	}
 }
+
+// CompareKinds orders kinds as a sync creates them.
+func CompareKinds(a, b string) int { return cmp.Compare(rank(a), rank(b)) }

@@ -3,7 +3,6 @@ package argo
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,12 +24,13 @@ import (
 const (
 	annRefresh = "argocd.argoproj.io/refresh"
 	annSkip    = "argocd.argoproj.io/skip-reconcile"
-	finalizer  = "resources-finalizer.argocd.argoproj.io"
 )
 
 // applications hands Applications to the engine.
 type applications struct {
 	*Controllers
+
+	events eventSink
 
 	mu sync.Mutex
 	// asked remembers requests that were handed over and are not answered yet.
@@ -49,7 +49,8 @@ type asked struct {
 
 func (a *applications) setup(mgr ctrl.Manager) error {
 	a.asked, a.conditions = map[rutter.UnitID]*asked{}, map[rutter.UnitID][]rutter.Condition{}
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+	a.events = eventSink{mgr.GetEventRecorder("rutter-application")}
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, nextStage)
 	return ctrl.NewControllerManagedBy(mgr).Named("application").
 		For(&v1alpha1.Application{}, builder.WithPredicates(changed)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
@@ -63,7 +64,7 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if err := a.client.Get(ctx, req.NamespacedName, &app); err != nil {
 		if apierrors.IsNotFound(err) {
 			a.forget(id)
-			return reconcile.Result{}, nil
+			return reconcile.Result{}, a.releaseProjects(ctx)
 		}
 		return reconcile.Result{}, fmt.Errorf("read Application %s: %w", req, err)
 	}
@@ -78,7 +79,7 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	switch {
 	case app.DeletionTimestamp == nil:
 	case a.opts.manages(app.Namespace):
-		return a.delete(ctx, &app, unit)
+		return a.delete(ctx, &app, unit, conditions)
 	default: // another controller's, which deletes its objects and takes the finalizer off
 		a.opts.Engine.Remove(id)
 		return reconcile.Result{}, nil
@@ -88,6 +89,9 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 	a.conditions[id] = conditions
 	a.mu.Unlock()
 	a.opts.Engine.Upsert(unit)
+	if a.opts.manages(app.Namespace) {
+		a.retainProject(ctx, unit.Project)
+	}
 	a.request(id, &app)
 	return reconcile.Result{RequeueAfter: held}, nil
 }
@@ -112,46 +116,6 @@ func (a *applications) forget(id rutter.UnitID) {
 	defer a.mu.Unlock()
 	delete(a.asked, id)
 	delete(a.conditions, id)
-}
-
-// delete starts the cascade when a finalizer asks for one; without it the unit
-// is forgotten and its objects stay (reference 2.9), as they do where another set
-// is about to make the Application again.
-func (a *applications) delete(ctx context.Context, app *v1alpha1.Application, unit rutter.Unit) (reconcile.Result, error) {
-	propagation, cascade := cascadeOf(app)
-	if !cascade {
-		a.opts.Engine.Remove(unit.ID)
-		return reconcile.Result{}, nil
-	}
-	keep, wait, err := a.sets.fate(ctx, app)
-	switch {
-	case err != nil:
-		return reconcile.Result{}, err
-	case keep:
-		err := a.release(ctx, app, "application deleted, its resources stay: its set preserves them, or another set has them")
-		if apierrors.IsConflict(err) {
-			return reconcile.Result{RequeueAfter: 100 * time.Millisecond}, nil // the cache was behind
-		}
-		return reconcile.Result{}, err
-	case wait > 0:
-		return reconcile.Result{RequeueAfter: wait}, nil
-	}
-	a.opts.Engine.Delete(unit, propagation)
-	return reconcile.Result{}, nil
-}
-
-// cascadeOf reads the cascade finalizers: the plain one and /foreground delete
-// in the foreground, /background in the background.
-func cascadeOf(app *v1alpha1.Application) (propagation string, cascade bool) {
-	for _, f := range app.Finalizers {
-		switch f {
-		case finalizer, finalizer + "/foreground":
-			propagation, cascade = "foreground", true
-		case finalizer + "/background":
-			propagation, cascade = "background", true
-		}
-	}
-	return propagation, cascade
 }
 
 // request hands the operation field and the refresh annotation over, once each.
@@ -218,33 +182,7 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 		}
 		a.mu.Unlock()
 	}
-	if app.DeletionTimestamp != nil && report.Deleted {
-		return a.release(ctx, app, "application deleted with its resources")
-	}
-	return nil
-}
-
-// withoutCascade is a copy of app without its cascade finalizers, of whichever form.
-func withoutCascade(app *v1alpha1.Application) *v1alpha1.Application {
-	freed := app.DeepCopy()
-	freed.Finalizers = slices.DeleteFunc(freed.Finalizers, func(f string) bool {
-		return f == finalizer || strings.HasPrefix(f, finalizer+"/")
-	})
-	return freed
-}
-
-// release removes the cascade finalizers, and logs why.
-func (a *applications) release(ctx context.Context, app *v1alpha1.Application, event string) error {
-	freed := withoutCascade(app)
-	if len(freed.Finalizers) == len(app.Finalizers) {
-		return nil
-	}
-	patch := client.MergeFromWithOptions(app, client.MergeFromWithOptimisticLock{})
-	if err := a.client.Patch(ctx, freed, patch, FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("remove the finalizer of Application %s/%s: %w", app.Namespace, app.Name, err)
-	}
-	a.opts.Logger.Info(event, "application", app.Namespace+"/"+app.Name)
-	return nil
+	return a.answerDeletion(ctx, app, report)
 }
 
 func (a *applications) conditionsOf(id rutter.UnitID) []rutter.Condition {

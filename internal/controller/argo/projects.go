@@ -138,6 +138,11 @@ func (c *Controllers) reconcileProject(ctx context.Context, req reconcile.Reques
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("read AppProject %s: %w", req, err)
 	default:
+		if project.DeletionTimestamp != nil {
+			if err := c.releaseProjects(ctx); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
 		changed, problems = c.projects.set(req.Name, &project)
 		problems = append(problems, policy.Validate(&project)...)
 		if w := policy.Warnings(&project); len(w) > 0 {

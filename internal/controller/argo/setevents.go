@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
-// eventSink records events about sets, of which those that are equal are
+// eventSink records events about sets and Applications, of which those that are equal are
 // counted and not repeated.
 type eventSink struct{ recorder events.EventRecorder }
 
@@ -47,9 +48,9 @@ func (s *applicationSets) tell(set *v1alpha1.ApplicationSet, before memory, o *o
 }
 
 // note records one event.
-func (e eventSink) note(set *v1alpha1.ApplicationSet, kind, reason, text string) {
+func (e eventSink) note(about runtime.Object, kind, reason, text string) {
 	if len(text) > eventBytes {
 		text = strings.ToValidUTF8(text[:eventBytes-3], "") + "..."
 	}
-	e.recorder.Eventf(set, nil, kind, reason, "Reconcile", "%s", text)
+	e.recorder.Eventf(about, nil, kind, reason, "Reconcile", "%s", text)
 }

@@ -78,6 +78,7 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
 	c.applyHealth(scripts)
+	c.applyRemoval(&cm)
 	c.applySettings(settings, keys)
 	globals, err := argo.GlobalProjects(&cm)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/policy"
 )
@@ -64,6 +65,9 @@ type Options struct {
 	Namespaces []string
 	// Sets are the decisions about ApplicationSets.
 	Sets SetOptions
+	// DeletionDeadline is how long an object may be terminating before somebody has
+	// to decide; 0 is the engine's default.
+	DeletionDeadline time.Duration
 }
 
 // manages reports whether objects of a namespace are acted on.
@@ -88,11 +92,15 @@ type Controllers struct {
 	// concerns none.
 	primed atomic.Bool
 
+	// retained are the versions of the projects whose finalizers were asked for, by UID.
+	retained sync.Map
+
 	settingsMu sync.Mutex
 	scripts    []rutter.HealthScript
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
 	comparing  rutter.CompareSettings
+	removal    argo.RemovalSettings
 }
 
 // New wires the controllers into a manager. The engine must be built with

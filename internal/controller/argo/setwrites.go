@@ -189,7 +189,7 @@ func (s *applicationSets) remove(ctx context.Context, c generate.Change) error {
 		return errChanged
 	}
 	if c.StripFinalizer {
-		freed := withoutCascade(live)
+		freed := withoutDeletion(live)
 		if err := s.client.Patch(ctx, freed, client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{}), setOwner); err != nil {
 			return client.IgnoreNotFound(err)
 		}

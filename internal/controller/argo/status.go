@@ -123,6 +123,7 @@ func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
 		if err := w.patch(ctx, id, &app, status); err != nil {
 			return err
 		}
+		w.apps.announce(&app, status.Conditions)
 	}
 	w.opts.Engine.Recorded(id, report.Operation)
 	return w.apps.answer(ctx, &app, report)

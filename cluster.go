@@ -33,6 +33,21 @@ type ApplyOptions struct {
 	// Takeover is asked for the patch that makes an object ours that another tool
 	// has applied; nil where there was none.
 	Takeover Takeover
+	Manner
+}
+
+// Manner is how an object is sent, where something else is asked for than a
+// validated server-side apply that takes over what other tools have applied.
+type Manner struct {
+	// Replace sends the whole object in the place of the one that is there, so that
+	// nothing stays of what is not declared, and creates it where there is none.
+	Replace bool
+	// Unvalidated has the server ignore fields that it does not know.
+	Unvalidated bool
+	// KeepFormer leaves what other tools have applied with them.
+	KeepFormer bool
+	// Former is one more manager whose fields are taken over.
+	Former string
 }
 
 // Describer is a Cluster that describes the types of its kinds.

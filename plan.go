@@ -60,6 +60,8 @@ type Plan struct {
 	Groups []Group
 	// Left are the steps that do nothing, with their reasons.
 	Left []Step
+	// Confirm are removals that wait until a person confirms them; all else goes on.
+	Confirm []Step
 	// WaitHealth says that each group must be healthy before the next starts.
 	WaitHealth bool
 	// Refusal, when set, says why nothing may be done at all.

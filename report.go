@@ -47,9 +47,11 @@ type ResourceReport struct {
 	Hook            bool
 	Wave            int
 	RequiresPruning bool
-	Reason          string
-	Diffs           []FieldDiff
-	Origin          Origin
+	// RequiresConfirmation says that a person has to confirm before it is removed.
+	RequiresConfirmation bool
+	Reason               string
+	Diffs                []FieldDiff
+	Origin               Origin
 	// Drift is since when it differs, and which of its fields are contested; nil
 	// when it does not differ.
 	Drift *Drift
@@ -74,21 +76,34 @@ func (p OperationPhase) Completed() bool {
 
 // SyncRequest asks for a sync.
 type SyncRequest struct {
+	// ID names the request to whom it came from; empty for one of the engine's own.
+	ID string
 	// Revision overrides the sources' target revision; empty means the current one.
 	Revision string
-	Prune    bool
-	DryRun   bool
+	// Revisions override it for each source, in their order.
+	Revisions []string
+	// Sources are synced in the place of the declared ones, where there are any.
+	Sources []Source
+	// Manifests are objects, in JSON, that are synced in the place of what is rendered.
+	Manifests []string
+	Prune     bool
+	DryRun    bool
 	// Force replaces what cannot be changed in place.
 	Force bool
+	// SkipHooks leaves the hooks out.
+	SkipHooks bool
 	// Resources restricts the sync to these; empty means all.
 	Resources []Ref
-	Options   []string
-	Retry     Retry
+	// Options count in the place of the application's own, where there are any.
+	Options []string
+	Retry   Retry
 	// InitiatedBy is a user, or empty for an automated sync.
 	InitiatedBy string
 	Automated   bool
-	// SelfHeal marks an automated sync that puts drift back at an unchanged revision.
+	// SelfHeal marks an automated sync that puts drift back at an unchanged revision,
+	// and Attempt counts those in a row.
 	SelfHeal bool
+	Attempt  int64
 }
 
 // OperationReport is a sync in progress, or the last one.

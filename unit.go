@@ -47,6 +47,8 @@ type Unit struct {
 	// Last is the last completed operation as the status records it, read when
 	// the unit is first seen, so that a restart does not forget what was tried.
 	Last *OperationReport
+	// Approved is when a person last confirmed what waits for a confirmation.
+	Approved time.Time
 	// Asked says that a sync was asked for that has not been answered yet.
 	Asked bool
 	// Drifts are the objects that differ as the status records them, read likewise.
@@ -260,8 +262,10 @@ type SyncPolicy struct {
 	// NamespaceLabels and NamespaceAnnotations are managedNamespaceMetadata.
 	NamespaceLabels      map[string]string
 	NamespaceAnnotations map[string]string
-	// Options are the remaining syncOptions, Key=value.
+	// Options are all syncOptions that are known, Key=value.
 	Options []string
+	// FormerManager is one more field manager whose objects are taken over.
+	FormerManager string
 	// IncludeWebhooks counts what a webhook would change of fields that nobody
 	// declares as a difference.
 	IncludeWebhooks bool
@@ -280,6 +284,23 @@ func (p SyncPolicy) HasOption(option string) bool {
 	return false
 }
 
+// For is the policy of one sync: the options that it was asked for with count in
+// the place of the application's own (reference 2.10).
+func (p SyncPolicy) For(req SyncRequest) SyncPolicy {
+	if len(req.Options) == 0 {
+		return p
+	}
+	p.Options = req.Options
+	p.CreateNamespace = p.HasOption("CreateNamespace=true")
+	p.Propagation = ""
+	for _, v := range []string{"foreground", "background", "orphan"} {
+		if p.HasOption("PrunePropagationPolicy=" + v) {
+			p.Propagation = v
+		}
+	}
+	return p
+}
+
 // Retry is how a failed sync is tried again.
 type Retry struct {
 	// Limit is the number of retries; negative means without end.
@@ -287,6 +308,8 @@ type Retry struct {
 	Duration    time.Duration
 	Factor      int64
 	MaxDuration time.Duration
+	// Refresh lets a retry of a sync to a chosen revision use the newest one instead.
+	Refresh bool
 }
 
 // Delay returns the pause before retry n (n = retries done so far):

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // checked is what the server said to one step.
@@ -96,11 +97,12 @@ func (r *run) askOne(ctx context.Context, s rutter.Step) error {
 	if s.Hook {
 		r.asHook(s, obj)
 	}
-	_, err = r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{DryRun: true})
+	manner := r.Manner(s.Index)
+	_, err = r.put(ctx, obj, rutter.ApplyOptions{DryRun: true, Manner: manner.Manner})
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return nil
-	case immutable(err) && (s.Hook || r.Force):
+	case s.Hook && immutable(err), manner.Force && !plan.Kept(s.Ref) && mustBeNew(err):
 		return nil // it is made anew
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return nil // a webhook that has other effects is not asked

@@ -87,8 +87,8 @@ type Task struct {
 	Propagation string
 	// Delay is a pause between two groups; none by default.
 	Delay time.Duration
-	// Force deletes and creates again what cannot be changed in place.
-	Force bool
+	// Manner is how the object of an index is sent.
+	Manner func(index int) plan.Manner
 	// DryRun asks the server only.
 	DryRun bool
 	// Progress is called with a one-line message when the run starts to wait.

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -34,14 +33,7 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 			}
 		}
 	}
-	opts := rutter.ApplyOptions{DryRun: r.DryRun}
-	if r.Takeover != nil && !s.Hook {
-		opts.Takeover = r.Takeover(s.Index)
-	}
-	live, err := r.Cluster.Apply(ctx, obj, opts)
-	if err != nil && r.Force && !r.DryRun && immutable(err) {
-		live, err = r.recreate(ctx, s, gvk, obj)
-	}
+	live, err := r.write(ctx, s, gvk, obj)
 	switch {
 	case err == nil:
 	case rutter.CodeOf(err) == rutter.CodeNotFound && r.kindMissing(s):
@@ -50,9 +42,11 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 	default:
 		return failed(res, err)
 	}
-	res.Message = "serverside-applied"
+	if res.Message = "serverside-applied"; r.Manner(s.Index).Replace {
+		res.Message = "replaced"
+	}
 	if r.DryRun {
-		res.Status, res.Message = StatusSynced, "serverside-applied (server dry run)"
+		res.Status, res.Message = StatusSynced, res.Message+" (server dry run)"
 		return res
 	}
 	return r.sentOff(res, live)
@@ -112,31 +106,6 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 	r.Live.Removed(s)
 	res.Status, res.Message = StatusPruned, "pruned"
 	return res
-}
-
-// immutable reports whether the server refused a change that only a new object
-// can have.
-func immutable(err error) bool {
-	return strings.Contains(err.Error(), "immutable") || strings.Contains(err.Error(), "updates to")
-}
-
-func (r *run) recreate(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	old, err := r.Cluster.Get(ctx, gvk, s.Ref.Namespace, s.Ref.Name)
-	if err != nil {
-		return nil, fmt.Errorf("force: read what is to be created again: %w", err)
-	}
-	if err := r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: string(old.GetUID()), Propagation: "foreground"}); err != nil {
-		return nil, fmt.Errorf("force: delete before creating again: %w", err)
-	}
-	r.Live.Removed(s)
-	if err := r.Live.AwaitGone(ctx, []rutter.Ref{s.Ref}); err != nil {
-		return nil, fmt.Errorf("force: wait for the deletion: %w", err)
-	}
-	live, err := r.Cluster.Apply(ctx, obj, rutter.ApplyOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("force: create again: %w", err)
-	}
-	return live, nil
 }
 
 func withName(s rutter.Step, obj *unstructured.Unstructured) rutter.Step {

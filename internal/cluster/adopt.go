@@ -19,8 +19,9 @@ import (
 // moment are taken over.
 const adoptTries = 3
 
-// hasFormer looks only at who the managers are: it runs after every apply.
-func hasFormer(live *unstructured.Unstructured) bool {
+// hasFormer looks only at who the managers are: it runs after every apply. also is
+// one more that counts, empty for none.
+func hasFormer(live *unstructured.Unstructured, also string) bool {
 	meta, _ := live.Object["metadata"].(map[string]any)
 	entries, _ := meta["managedFields"].([]any)
 	for _, e := range entries {
@@ -28,19 +29,23 @@ func hasFormer(live *unstructured.Unstructured) bool {
 		manager, _ := e["manager"].(string)
 		operation, _ := e["operation"].(string)
 		subresource, _ := e["subresource"].(string)
-		if rutter.FormerManager(manager, operation, subresource) {
+		if former(manager, operation, subresource, also) {
 			return true
 		}
 	}
 	return false
 }
 
+func former(manager, operation, subresource, also string) bool {
+	return rutter.FormerManager(manager, operation, subresource) || also != "" && manager == also && subresource == ""
+}
+
 // adopt takes over what a former manager owns and applies once more, so that
 // what Git does not declare goes. It is done once for an object.
-func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstructured, body []byte, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstructured, body []byte, live *unstructured.Unstructured, opts rutter.ApplyOptions) (*unstructured.Unstructured, error) {
 	gvk := gvkOf(obj)
 	for try := 1; ; try++ {
-		patch, err := adoption(live)
+		patch, err := adoption(live, opts.Former)
 		if err != nil {
 			return nil, rutter.Errorf(rutter.CodeInternal, "read who owns the fields of %s: %w", describe(gvk, obj.GetNamespace(), obj.GetName()), err)
 		}
@@ -56,11 +61,11 @@ func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstr
 		if live, err = m.Get(ctx, gvk, obj.GetNamespace(), obj.GetName()); err != nil {
 			return nil, err
 		}
-		if !hasFormer(live) {
+		if !hasFormer(live, opts.Former) {
 			break
 		}
 	}
-	again, _, err := m.patchApply(ctx, gvk, obj, body, rutter.ApplyOptions{})
+	again, _, err := m.patchApply(ctx, gvk, obj, body, rutter.ApplyOptions{Manner: opts.Manner})
 	if err != nil {
 		return nil, withoutSecrets(err, obj)
 	}
@@ -73,7 +78,7 @@ func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstr
 func (m *member) takeOver(ctx context.Context, obj *unstructured.Unstructured, body []byte, takeover rutter.Takeover) (*unstructured.Unstructured, bool) {
 	gvk := gvkOf(obj)
 	live, err := m.Get(ctx, gvk, obj.GetNamespace(), obj.GetName())
-	if err != nil || !hasFormer(live) {
+	if err != nil || !hasFormer(live, "") {
 		return nil, false
 	}
 	told, path, err := m.patchApply(ctx, gvk, obj, body, rutter.ApplyOptions{DryRun: true})
@@ -98,12 +103,12 @@ func (m *member) takeOver(ctx context.Context, obj *unstructured.Unstructured, b
 
 // adoption is a JSON patch that gives the fields of former managers to Rutter,
 // if the object is still the one that was seen.
-func adoption(live *unstructured.Unstructured) ([]byte, error) {
+func adoption(live *unstructured.Unstructured, also string) ([]byte, error) {
 	var kept []metav1.ManagedFieldsEntry
 	own, taken := -1, &fieldpath.Set{}
 	for _, e := range live.GetManagedFields() {
 		switch {
-		case rutter.FormerManager(e.Manager, string(e.Operation), e.Subresource):
+		case former(e.Manager, string(e.Operation), e.Subresource, also):
 			fields, err := fieldsOf(e)
 			if err != nil {
 				return nil, err

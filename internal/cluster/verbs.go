@@ -34,7 +34,12 @@ func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts
 	if obj.GetName() == "" {
 		return m.create(ctx, gvk, obj, body, opts)
 	}
-	if opts.Takeover != nil && !opts.DryRun {
+	if opts.Replace {
+		if told, err := m.replace(ctx, gvk, obj, opts); err != nil || opts.DryRun {
+			return told, err
+		}
+	}
+	if opts.Takeover != nil && !opts.DryRun && !opts.KeepFormer {
 		if live, ok := m.takeOver(ctx, obj, body, opts.Takeover); ok {
 			m.discovery.applied(gvk, live) //nolint:contextcheck // it goes on after the apply
 			return live, nil
@@ -52,10 +57,10 @@ func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts
 		return live, nil
 	}
 	m.discovery.applied(gvk, live) //nolint:contextcheck // it goes on after the apply
-	if !hasFormer(live) {
+	if opts.KeepFormer || !hasFormer(live, opts.Former) {
 		return live, nil
 	}
-	return m.adopt(ctx, path, obj, body, live)
+	return m.adopt(ctx, path, obj, body, live, opts)
 }
 
 // patchApply is one server-side apply; path is where it went.
@@ -80,6 +85,9 @@ func (m *member) patchApply(ctx context.Context, gvk rutter.GVK, obj *unstructur
 
 func writeQuery(opts rutter.ApplyOptions) url.Values {
 	q := url.Values{"fieldManager": {rutter.FieldManager}, "fieldValidation": {"Strict"}}
+	if opts.Unvalidated {
+		q.Set("fieldValidation", "Ignore")
+	}
 	if opts.DryRun {
 		q.Set("dryRun", "All")
 	}

@@ -169,7 +169,7 @@ func (e *Engine) differing(u *state) (differ, prune []rutter.Ref, waits bool) {
 	}
 	for _, x := range e.extras(u, u.desired) {
 		waits = waits || x.Waits != ""
-		if x.Protected == "" && x.Waits == "" && !x.Verdict.Deleting && !x.Meta.NoPrune {
+		if x.Protected == "" && x.Waits == "" && !x.Verdict.Deleting && !x.Meta.KeepsFromPrune(u.unit.Policy) {
 			prune = append(prune, x.Ref)
 		}
 	}
@@ -230,8 +230,8 @@ func (d *desired) refusals() string {
 
 // planInput freezes what a plan is computed from; u.mu is held.
 func (e *Engine) planInput(u *state, d *desired, req rutter.SyncRequest) plan.Input {
-	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy, Request: req,
-		Complete: u.problem == nil, Extras: e.extras(u, d)}
+	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy.For(req), Request: req,
+		Complete: u.problem == nil, Extras: e.extras(u, d), Approved: u.approved()}
 	for i := range d.objects {
 		in.Desired = append(in.Desired, d.objects[i].Desired)
 		if x := u.live[d.objects[i].Ref]; x != nil {

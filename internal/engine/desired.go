@@ -26,10 +26,12 @@ type desired struct {
 	revisions   []string
 	sourceTypes []string
 	digests     []string
-	objects     []desiredObject
-	index       map[rutter.Ref]int
-	images      []string
-	conditions  []rutter.Condition
+	// inline are objects that came with a sync, in the place of what is rendered.
+	inline     []rutter.Manifests
+	objects    []desiredObject
+	index      map[rutter.Ref]int
+	images     []string
+	conditions []rutter.Condition
 	// ignore is the rule set that verdicts are judged by: the unit's, and one for
 	// each object with fields that come out differently in each render.
 	ignore []rutter.IgnoreRule
@@ -280,6 +282,9 @@ func (d *desired) add(o desiredObject) {
 // object loads a desired object from the store, as it is sent.
 func (e *Engine) object(unit rutter.Unit, d *desired, i int) (*unstructured.Unstructured, error) {
 	o := d.objects[i]
+	if d.inline != nil {
+		return plan.Sent(d.inline[o.source].Objects[o.pos].Unstructured, unit, o.Ref.Namespace != ""), nil
+	}
 	m, err := e.opts.Renderer.Load(d.digests[o.source])
 	if err != nil {
 		return nil, fmt.Errorf("load the manifests of %s: %w", unit.ID, err)

@@ -38,6 +38,7 @@ func (e *Engine) operate(ctx context.Context, u *state, c rutter.Cluster, op *op
 	u.mu.Lock()
 	unit := u.unit
 	u.mu.Unlock()
+	unit.Policy = unit.Policy.For(op.report.Request)
 	results, err := e.carryOut(ctx, u, c, unit, op, d)
 	e.settleOperation(ctx, u, op, d, results, err)
 	if e.unit(u.id) != u { // nobody comes back to its hooks
@@ -49,15 +50,13 @@ func (e *Engine) operate(ctx context.Context, u *state, c rutter.Cluster, op *op
 
 func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, op *operation, d *desired) ([]rutter.StepResult, error) {
 	req := op.report.Request
-	if req.Revision != "" && !slices.Contains(d.revisions, req.Revision) {
-		var err error
-		if d, err = e.renderAt(ctx, u, unit, c, req.Revision); err != nil {
-			return nil, err
-		}
-		u.mu.Lock()
-		op.report.Revisions = d.revisions
-		u.mu.Unlock()
+	d, err := e.asked(ctx, u, unit, c, req, d)
+	if err != nil {
+		return nil, err
 	}
+	u.mu.Lock()
+	op.report.Revisions = d.revisions
+	u.mu.Unlock()
 	namespace, err := e.ensureNamespace(ctx, c, unit, d, op)
 	if err != nil {
 		return namespace, err
@@ -84,27 +83,43 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	if err := e.shared(u, c.Info().Server, unit, d); err != nil {
 		return nil, err
 	}
-	out := apply.Run(ctx, apply.Task{
-		Cluster: c, Plan: p, Live: &liveSide{engine: e, u: u, op: op, d: d, cluster: c, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
-		Force: req.Force, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
+	t := e.task(ctx, u, c, unit, op, d)
+	t.Plan = p
+	out := apply.Run(ctx, t)
+	results := slices.Concat(namespace, out.Results, skippedPrunes(p))
+	if out.Err != nil || len(p.Confirm) == 0 {
+		return results, out.Err
+	}
+	return e.confirm(ctx, u, op, d, t, results)
+}
+
+// task is how the plan of an operation is carried out.
+func (e *Engine) task(ctx context.Context, u *state, c rutter.Cluster, unit rutter.Unit, op *operation, d *desired) apply.Task {
+	req := op.report.Request
+	return apply.Task{
+		Cluster: c, Live: &liveSide{engine: e, u: u, op: op, d: d, cluster: c, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
+		DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
 		Object:   func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, op, d, i) },
 		Takeover: func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
+		Manner:   func(i int) plan.Manner { return u.manner(unit.Policy, req, d, i) },
 		HookRun:  func(s rutter.Step) plan.HookRun { return op.hookRun(d, s) }, Revision: strings.Join(d.revisions, "-"),
-		Checked: func(i int) bool { return e.checked(u, req, d, i) },
-		Missing: func(i int) bool { return e.unserved(ctx, c, d, i) },
-		Progress: func(m string) {
-			u.mu.Lock()
-			op.report.Message = m
-			u.mu.Unlock()
-			e.opts.Changed(unit.ID, false)
-		},
+		Checked:  func(i int) bool { return e.checked(u, req, d, i) },
+		Missing:  func(i int) bool { return e.unserved(ctx, c, d, i) },
+		Progress: func(m string) { e.progress(u, op, m) },
 		Superseded: func() bool {
 			u.mu.Lock()
 			defer u.mu.Unlock()
 			return op.superseded
 		},
-	})
-	return slices.Concat(namespace, out.Results, skippedPrunes(p)), out.Err
+	}
+}
+
+// progress says what an operation does or waits for.
+func (e *Engine) progress(u *state, op *operation, message string) {
+	u.mu.Lock()
+	op.report.Message = message
+	u.mu.Unlock()
+	e.opts.Changed(u.id, false)
 }
 
 // toSend is the object as it goes out. A field that is ignored keeps its live
@@ -145,22 +160,6 @@ func (e *Engine) toSend(ctx context.Context, u *state, c rutter.Cluster, unit ru
 		return nil, fmt.Errorf("read the live object for its ignored fields: %w", err)
 	}
 	return compare.Respect(want, live, rules), nil
-}
-
-// renderAt renders the unit's sources at another revision, for one sync.
-func (e *Engine) renderAt(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, revision string) (*desired, error) {
-	at := unit
-	at.Sources = slices.Clone(unit.Sources)
-	for i := range at.Sources {
-		if at.Sources[i].Repo("").Kind() == rutter.RepoGit {
-			at.Sources[i].TargetRevision = revision
-		}
-	}
-	d, err := e.render(ctx, u, at, c, true, true)
-	if err != nil {
-		return nil, fmt.Errorf("render at revision %q: %w", revision, err)
-	}
-	return d, nil
 }
 
 // shared is FailOnSharedResource: nothing is written when another unit of this

@@ -326,7 +326,7 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 		return fmt.Errorf("read the live object: %w", err)
 	}
 	sent := compare.Respect(want, live, d.rules)
-	predicted, err := c.Apply(ctx, sent, rutter.ApplyOptions{DryRun: true})
+	predicted, err := e.predicted(ctx, u, c, d, i, sent)
 	if err != nil {
 		return fmt.Errorf("dry run: %w", err)
 	}

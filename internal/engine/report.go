@@ -89,7 +89,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		res := e.reportOne(u, o)
 		if len(o.Meta.Unsupported) > 0 {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondUnsupported,
-				Message: fmt.Sprintf("%s: sync options %v are not acted on yet", o.Ref, o.Meta.Unsupported)})
+				Message: fmt.Sprintf("%s: %s", o.Ref, strings.Join(o.Meta.Unsupported, "; "))})
 		}
 		if other := e.claims.other(u, claim{u.server, o.Ref}); other != nil && o.Refused == "" {
 			r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSharedResource, Message: partOfTwo(o.Ref, other.instance, u.instance)})
@@ -106,7 +106,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 	}
 	for _, x := range e.extras(u, d) {
 		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,
-			Wave: x.Meta.Wave, RequiresPruning: true, Reason: "not declared"}
+			Wave: x.Meta.Wave, RequiresPruning: true, RequiresConfirmation: x.Meta.NeedsConfirmation(u.unit.Policy), Reason: "not declared"}
 		if x.Protected != "" {
 			continue
 		}
@@ -121,7 +121,8 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 }
 
 func (e *Engine) reportOne(u *state, o *desiredObject) rutter.ResourceReport {
-	res := rutter.ResourceReport{Ref: o.Ref, Version: o.gvk.Version, Wave: o.Meta.Wave, Origin: o.origin}
+	res := rutter.ResourceReport{Ref: o.Ref, Version: o.gvk.Version, Wave: o.Meta.Wave, Origin: o.origin,
+		RequiresConfirmation: o.Meta.NeedsConfirmation(u.unit.Policy)}
 	x := u.live[o.Ref]
 	switch {
 	case o.Refused != "":

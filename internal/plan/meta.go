@@ -48,6 +48,7 @@ type Meta struct {
 	DeleteUnset bool
 
 	NoPrune          bool
+	YesPrune         bool
 	ConfirmPrune     bool
 	NoDelete         bool
 	YesDelete        bool
@@ -55,7 +56,11 @@ type Meta struct {
 	PruneLast        bool
 	IgnoreExtraneous bool
 	IgnoreHealth     bool
-	// Unsupported are sync options on the object that are not acted on yet.
+	// Replace, Force and Unvalidated are how the object is sent (reference 2.8).
+	Replace     bool
+	Force       bool
+	Unvalidated bool
+	// Unsupported says of sync options on the object why they have no effect.
 	Unsupported []string
 }
 
@@ -98,11 +103,18 @@ func (m *Meta) readOption(o string) {
 		m.ConfirmDelete = true
 	case "PruneLast=true":
 		m.PruneLast = true
-	case "ServerSideApply=true", "SkipDryRunOnMissingResource=true", "Validate=true",
-		"Prune=true", "PruneLast=false", "Replace=false", "Force=false":
-		// Always so, or the default.
-	default:
-		m.Unsupported = append(m.Unsupported, o)
+	case "Prune=true":
+		m.YesPrune = true
+	case "Replace=true":
+		m.Replace = true
+	case "Force=true":
+		m.Force = true
+	case "Validate=false":
+		m.Unvalidated = true
+	default: // the others ask for the default, or for what is always so
+		if problem := OptionProblem(o, true); problem != "" {
+			m.Unsupported = append(m.Unsupported, problem)
+		}
 	}
 }
 

@@ -41,6 +41,9 @@ type Input struct {
 	// Complete is true when Desired came from a complete render at a resolved
 	// commit; without it nothing is ever pruned.
 	Complete bool
+	// Approved says that a person has confirmed, since the sync began, the removals
+	// that ask for it.
+	Approved bool
 }
 
 // NotSelected is the reason of what a partial sync leaves out.
@@ -64,7 +67,7 @@ func Compute(in Input) rutter.Plan {
 		d := in.Desired[s.Index]
 		return d.DefinesGroup, d.DefinesKind
 	})
-	p := rutter.Plan{Groups: group(steps), Left: b.left}
+	p := rutter.Plan{Groups: group(steps), Left: b.left, Confirm: b.confirm}
 	p.WaitHealth = b.hooks || len(p.Groups) > 1 || multiWave(in.Desired)
 	if p.WaitHealth {
 		awaitUnchanged(&p, in)
@@ -77,6 +80,7 @@ type builder struct {
 	selected func(rutter.Ref) bool
 	steps    []rutter.Step
 	left     []rutter.Step
+	confirm  []rutter.Step
 	hooks    bool
 }
 
@@ -107,7 +111,7 @@ func (b *builder) desired(i int, d Desired) {
 // run no hooks (reference 2.1, 2.6).
 func (b *builder) hook(step rutter.Step, d Desired) {
 	step.Hook = true
-	if len(d.Meta.Hooks) == 0 || len(b.in.Request.Resources) > 0 || b.in.Request.SelfHeal {
+	if len(d.Meta.Hooks) == 0 || b.in.Request.SkipHooks || len(b.in.Request.Resources) > 0 || b.in.Request.SelfHeal {
 		step.Action, step.Reason = rutter.ActionSkip, "hook of another occasion"
 		b.left = append(b.left, step)
 		return
@@ -149,6 +153,11 @@ func (b *builder) prunes() []rutter.Step {
 			continue
 		}
 		step.Action, step.Reason = rutter.ActionPrune, "no longer declared"
+		if !b.in.Approved && x.Meta.confirmsPrune(b.in.Policy) {
+			step.Reason = "waits for a confirmation"
+			b.confirm = append(b.confirm, step)
+			continue
+		}
 		prunes = append(prunes, step)
 	}
 	mirror(prunes)
@@ -180,10 +189,8 @@ func (b *builder) keep(x Extra) string {
 		return "ignored (identity not known)"
 	case !b.in.Request.Prune:
 		return "ignored (requires pruning)"
-	case x.Meta.NoPrune || b.in.Policy.HasOption("Prune=false"):
+	case x.Meta.KeepsFromPrune(b.in.Policy):
 		return "ignored (no prune)"
-	case x.Meta.ConfirmPrune || b.in.Policy.HasOption("Prune=confirm"):
-		return "ignored (pruning needs a confirmation, which is not acted on yet)"
 	case x.Verdict.Deleting:
 		return "is being deleted"
 	}

@@ -1,6 +1,7 @@
 package argo
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/rutterhq/rutter"
@@ -24,18 +25,30 @@ func operationState(app *v1alpha1.Application, o *rutter.OperationReport) *v1alp
 	if !o.FinishedAt.IsZero() {
 		s.FinishedAt = stamp(o.FinishedAt)
 	}
-	s.SyncResult.Revision, s.SyncResult.Revisions = split(app, o.Revisions)
 	if prior != nil && prior.SyncResult != nil {
 		s.Operation, s.SyncResult.Source, s.SyncResult.Sources = prior.Operation, prior.SyncResult.Source, prior.SyncResult.Sources
 		s.SyncResult.ManagedNamespaceMetadata = prior.SyncResult.ManagedNamespaceMetadata
+		s.SyncResult.Revision, s.SyncResult.Revisions = splitFor(len(s.SyncResult.Sources) > 0, o.Revisions)
 		return s
 	}
 	s.Operation = operation(app, o)
-	s.SyncResult.Source, s.SyncResult.Sources = declared(app)
+	s.SyncResult.Source, s.SyncResult.Sources = syncedSources(app, s.Operation)
+	s.SyncResult.Revision, s.SyncResult.Revisions = splitFor(len(s.SyncResult.Sources) > 0, o.Revisions)
 	if sp := app.Spec.SyncPolicy; sp != nil {
 		s.SyncResult.ManagedNamespaceMetadata = sp.ManagedNamespaceMetadata
 	}
 	return s
+}
+
+// syncedSources are the sources that a sync is of: its own, or the declared ones.
+func syncedSources(app *v1alpha1.Application, op v1alpha1.Operation) (*v1alpha1.ApplicationSource, []v1alpha1.ApplicationSource) {
+	switch s := op.Sync; {
+	case s != nil && len(s.Sources) > 0:
+		return nil, s.Sources
+	case s != nil && s.Source != nil:
+		return s.Source, nil
+	}
+	return declared(app)
 }
 
 // recorded is the operation in the status if it is the one that is reported.
@@ -45,7 +58,14 @@ func recorded(app *v1alpha1.Application, o *rutter.OperationReport) *v1alpha1.Op
 		p.Operation.InitiatedBy.Username != o.Request.InitiatedBy {
 		return nil
 	}
-	if sync := p.Operation.Sync; sync == nil || !slices.Equal(refs(sync.Resources), o.Request.Resources) {
+	if p.Operation.Sync == nil {
+		return nil
+	}
+	was := *app
+	was.Operation = p.Operation.DeepCopy()
+	req := SyncRequest(&was)
+	if !slices.Equal(req.Resources, o.Request.Resources) || req.DryRun != o.Request.DryRun || req.SkipHooks != o.Request.SkipHooks ||
+		!slices.Equal(req.Manifests, o.Request.Manifests) || !reflect.DeepEqual(req.Sources, o.Request.Sources) {
 		return nil
 	}
 	return p
@@ -70,7 +90,7 @@ func results(in []rutter.StepResult) []v1alpha1.ResourceResult {
 }
 
 // history appends a successful full sync, once (reference 2.1).
-func history(app *v1alpha1.Application, o *rutter.OperationReport) []v1alpha1.RevisionHistory {
+func history(app *v1alpha1.Application, o *rutter.OperationReport, state *v1alpha1.OperationState) []v1alpha1.RevisionHistory {
 	old := app.Status.History
 	if o.Phase != rutter.OperationSucceeded || o.Partial || len(o.Request.Resources) > 0 || o.Request.DryRun || o.FinishedAt.IsZero() {
 		return old
@@ -80,8 +100,8 @@ func history(app *v1alpha1.Application, o *rutter.OperationReport) []v1alpha1.Re
 	}
 	h := v1alpha1.RevisionHistory{DeployedAt: *stamp(o.FinishedAt), DeployStartedAt: stamp(o.StartedAt),
 		InitiatedBy: v1alpha1.OperationInitiator{Username: o.Request.InitiatedBy, Automated: o.Request.Automated}}
-	h.Revision, h.Revisions = split(app, o.Revisions)
-	h.Source, h.Sources = declared(app)
+	h.Revision, h.Revisions = state.SyncResult.Revision, state.SyncResult.Revisions
+	h.Source, h.Sources = state.SyncResult.Source, state.SyncResult.Sources
 	if n := len(old); n > 0 {
 		last := &old[n-1]
 		if h.DeployedAt.Before(&last.DeployedAt) || sameDeployment(last, &h) {
@@ -101,5 +121,5 @@ func history(app *v1alpha1.Application, o *rutter.OperationReport) []v1alpha1.Re
 // seconds, and two syncs may end in the same one.
 func sameDeployment(a, b *v1alpha1.RevisionHistory) bool {
 	return a.DeployedAt.Equal(&b.DeployedAt) && (a.DeployStartedAt == nil || a.DeployStartedAt.Equal(b.DeployStartedAt)) &&
-		a.Revision == b.Revision && slices.Equal(a.Revisions, b.Revisions)
+		a.Revision == b.Revision && slices.Equal(a.Revisions, b.Revisions) && reflect.DeepEqual(a.Source, b.Source) && reflect.DeepEqual(a.Sources, b.Sources)
 }

@@ -25,6 +25,12 @@ func TestSyncRequest(t *testing.T) {
 		{"all", "sync: {revision: main, prune: true, dryRun: true, syncOptions: [Validate=false], syncStrategy: {hook: {force: true}}, resources: [{group: apps, kind: Deployment, name: a, namespace: b}]}", "",
 			rutter.SyncRequest{Revision: "main", Prune: true, DryRun: true, Force: true, Options: []string{"Validate=false"},
 				Resources: []rutter.Ref{{Group: "apps", Kind: "Deployment", Namespace: "b", Name: "a"}}}, ""},
+		{"without hooks", "sync: {syncStrategy: {apply: {force: true}}}", "", rutter.SyncRequest{Force: true, SkipHooks: true}, "strategy apply runs no hooks"},
+		{"many revisions", "sync: {revision: x, revisions: [a, b]}", "", rutter.SyncRequest{Revisions: []string{"a", "b"}}, "one for each source"},
+		{"source", "sync: {source: {repoURL: https://x, path: p, targetRevision: v1}, manifests: ['{}'], autoHealAttemptsCount: 2}", "",
+			rutter.SyncRequest{Sources: []rutter.Source{{RepoURL: "https://x", Path: "p", TargetRevision: "v1"}}, Manifests: []string{"{}"}, Attempt: 2}, ""},
+		{"retry with refresh", "sync: {}, retry: {limit: 3, refresh: true}", "", rutter.SyncRequest{Retry: rutter.Retry{Limit: 3, Refresh: true}}, ""},
+		{"unknown option", "sync: {syncOptions: [Nope=1, Prune=confirm]}", "", rutter.SyncRequest{Options: []string{"Prune=confirm"}}, "a condition names it"},
 		{"one of many", "sync: {revisions: [main]}", "", rutter.SyncRequest{Revision: "main"}, "one revision is that of the only source"},
 		{"by a set", "sync: {prune: true}, initiatedBy: {username: applicationset-controller, automated: true}", "", rutter.SyncRequest{Prune: true, InitiatedBy: "applicationset-controller", Automated: true}, "who asked is kept"},
 	} {
@@ -48,23 +54,25 @@ func TestCheckOperation(t *testing.T) {
 	}{
 		{"sync: {revision: main}", nil, ""},
 		{"sync: {syncOptions: [PruneLast=true, ServerSideApply=true]}", nil, ""},
-		{"sync: {syncOptions: [Replace=true]}", []string{`operation.sync.syncOptions[0] "Replace=true"`}, ""},
-		{"sync: {syncStrategy: {apply: {}}}", []string{"operation.sync.syncStrategy.apply"}, ""},
-		{"sync: {}, retry: {refresh: true}", []string{"operation.retry.refresh"}, ""},
-		{"sync: {source: {repoURL: https://other}}", []string{"operation.sync.source"}, "operation.sync.source"},
-		{"sync: {manifests: ['{}'], revisions: [a, b]}", []string{"operation.sync.manifests", "operation.sync.revisions"}, "operation.sync.manifests, operation.sync.revisions"},
+		{"sync: {syncOptions: [Replace=true, Nope=1]}", []string{`operation.sync.syncOptions[1]: "Nope=1" is no sync option`}, ""},
+		{"sync: {syncStrategy: {apply: {}}}", nil, ""},
+		{"sync: {}, retry: {refresh: true}", nil, ""},
+		{"sync: {source: {repoURL: https://other}}", nil, "its sources cannot be used: spec.source: path or chart is required"},
+		{"sync: {revisions: [a, b]}", nil, "there are 2, and 1 sources"},
+		{"sync: {manifests: ['{}']}", nil, "auto-sync is on"},
+		{"sync: {manifests: ['{}'], dryRun: true}", nil, ""},
 	} {
-		a := app(t, "spec: {"+plain+", syncPolicy: {syncOptions: [PruneLast=true]}}\noperation: {"+tc.operation+"}")
+		a := app(t, "spec: {"+plain+", syncPolicy: {automated: {}, syncOptions: [PruneLast=true]}}\noperation: {"+tc.operation+"}")
 		u, conditions := argo.ToUnit(a, config, nil)
 		var got []string
 		for _, c := range conditions {
-			got = append(got, strings.TrimSuffix(c.Message, " is not acted on yet"))
+			got = append(got, c.Message)
 		}
 		if diff := cmp.Diff(tc.conditions, got); diff != "" || u.Problem != nil {
 			t.Errorf("%s: %v\n%s", tc.operation, u.Problem, diff)
 		}
 		err := argo.CheckOperation(a)
-		if (err == nil) != (tc.refused == "") || err != nil && (!strings.Contains(err.Error(), tc.refused) || rutter.CodeOf(err) != rutter.CodeUnsupported) {
+		if (err == nil) != (tc.refused == "") || err != nil && (!strings.Contains(err.Error(), tc.refused) || rutter.CodeOf(err) != rutter.CodeInvalid) {
 			t.Errorf("%s: %v, want %q", tc.operation, err, tc.refused)
 		}
 	}

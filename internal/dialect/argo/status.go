@@ -32,7 +32,7 @@ func Status(r rutter.Report, app *v1alpha1.Application, now time.Time) v1alpha1.
 	}
 	if r.Operation != nil {
 		s.OperationState = operationState(app, r.Operation)
-		s.History = history(app, r.Operation)
+		s.History = history(app, r.Operation, s.OperationState)
 	}
 	if moved(r, &s, app) {
 		s.ReconciledAt = stamp(r.ComparedAt)
@@ -87,7 +87,8 @@ func resources(in []rutter.ResourceReport) []v1alpha1.ResourceStatus {
 	var out []v1alpha1.ResourceStatus
 	for _, r := range in {
 		s := v1alpha1.ResourceStatus{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-			Status: string(r.State), Hook: r.Hook, RequiresPruning: r.RequiresPruning, SyncWave: int64(r.Wave), Drift: driftStatus(r.Drift)}
+			Status: string(r.State), Hook: r.Hook, RequiresPruning: r.RequiresPruning, SyncWave: int64(r.Wave),
+			RequiresDeletionConfirmation: r.RequiresConfirmation, Drift: driftStatus(r.Drift)}
 		if r.Health.Status != "" {
 			s.Health = &v1alpha1.HealthStatus{Status: string(r.Health.Status), Message: r.Health.Message}
 		}

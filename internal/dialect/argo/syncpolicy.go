@@ -8,6 +8,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // autoRetryLimit is the limit of automated syncs without a retry of their own (reference 1.10).
@@ -24,12 +25,13 @@ func (t *translation) policy() rutter.SyncPolicy {
 	}
 	if s.Retry != nil {
 		p.Retry = t.retry("spec.syncPolicy.retry", *s.Retry)
-		t.unsupported(s.Retry.Refresh, "spec.syncPolicy.retry.refresh")
 	}
 	for i, o := range s.SyncOptions {
 		t.option(&p, fmt.Sprintf("spec.syncPolicy.syncOptions[%d]", i), o)
 	}
-	if m := s.ManagedNamespaceMetadata; m != nil && p.CreateNamespace {
+	p.FormerManager = t.app.Annotations[formerManager]
+	p = p.For(rutter.SyncRequest{Options: p.Options})
+	if m := s.ManagedNamespaceMetadata; m != nil {
 		p.NamespaceLabels, p.NamespaceAnnotations = m.Labels, m.Annotations
 	}
 	return p
@@ -47,53 +49,22 @@ func compareOption(app *v1alpha1.Application, option string) bool {
 	return false
 }
 
-// optionUse is what becomes of a sync option.
-type optionUse int
+// formerManager names one more tool whose fields are taken over (reference 2.8).
+const formerManager = "argocd.argoproj.io/client-side-apply-migration-manager"
 
-const (
-	// asAlways options ask for what every sync does here anyway.
-	asAlways optionUse = iota + 1
-	// passedOn options are acted on by the engine.
-	passedOn
-)
-
-func useOf(option string) optionUse {
-	switch option {
-	case "CreateNamespace=false", "ServerSideApply=true", "ServerSideApply=false", "ApplyOutOfSyncOnly=true", "ApplyOutOfSyncOnly=false",
-		"Validate=true", "SkipDryRunOnMissingResource=true", "ClientSideApplyMigration=true", "Replace=false", "Force=false",
-		"PruneLast=false", "Prune=true", "Delete=true", "RespectIgnoreDifferences=false", "FailOnSharedResource=false":
-		return asAlways
-	case "Prune=false", "PruneLast=true", "Delete=false", "RespectIgnoreDifferences=true", "FailOnSharedResource=true", "Validate=false":
-		return passedOn
-	default:
-		return 0
-	}
-}
-
-// option takes one sync option (reference 2.10), an exact string, or names it
-// as not acted on. The two confirmations are not acted on yet either; until
-// then they withhold what they would ask about.
+// option takes one sync option (reference 2.10), an exact string, or says why it
+// has no effect. Which of them ask for what every sync does anyway is no business
+// of a dialect.
 func (t *translation) option(p *rutter.SyncPolicy, field, option string) {
-	key, value, _ := strings.Cut(option, "=")
-	field += " " + strconv.Quote(option)
-	switch use := useOf(option); {
-	case option == "CreateNamespace=true":
-		p.CreateNamespace = true
-	case key == "PrunePropagationPolicy" && (value == "foreground" || value == "background" || value == "orphan"):
-		p.Propagation = value
-	case option == "Prune=confirm", option == "Delete=confirm":
-		p.Options = append(p.Options, key+"=false")
-		t.conditions = append(t.conditions, rutter.Condition{Type: rutter.CondUnsupported,
-			Message: fmt.Sprintf("%s is not acted on yet: it is taken as %s=false", field, key)})
-	case use == passedOn:
-		p.Options = append(p.Options, option)
-	default:
-		t.unsupported(use == 0, field)
+	if problem := plan.OptionProblem(option, false); problem != "" {
+		t.conditions = append(t.conditions, rutter.Condition{Type: rutter.CondUnsupported, Message: field + ": " + problem})
+		return
 	}
+	p.Options = append(p.Options, option)
 }
 
 func (t *translation) retry(field string, r v1alpha1.RetryStrategy) rutter.Retry {
-	out := rutter.Retry{Limit: r.Limit}
+	out := rutter.Retry{Limit: r.Limit, Refresh: r.Refresh}
 	if b := r.Backoff; b != nil {
 		out.Duration = t.duration(field+".backoff.duration", b.Duration)
 		out.MaxDuration = t.duration(field+".backoff.maxDuration", b.MaxDuration)

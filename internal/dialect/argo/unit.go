@@ -3,6 +3,7 @@ package argo
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -34,6 +35,7 @@ func ToUnit(app *v1alpha1.Application, cfg Config, projects Projects) (rutter.Un
 		ID: rutter.UnitID{Dialect: "argo", Namespace: app.Namespace, Name: app.Name}, Instance: Instance(app, cfg),
 		Project: projectOf(app), Sources: t.sources(), Target: target(app), Policy: t.policy(), Ignore: t.ignore(),
 		KnownKinds: knownKinds(app), Last: lastOperation(app), Asked: app.Operation != nil, Drifts: knownDrifts(app),
+		Approved: t.approved(),
 	}
 	t.validate()
 	t.operation()
@@ -116,10 +118,22 @@ func (t *translation) validate() {
 	t.refuse(t.app.Spec.SourceHydrator != nil, "spec.sourceHydrator")
 }
 
+// approved is when a person last confirmed what waits for a confirmation (reference
+// 2.5, 2.7).
+func (t *translation) approved() time.Time {
+	text := t.app.Annotations[AnnotationApproved]
+	at, err := time.Parse(time.RFC3339, text)
+	if text != "" && err != nil {
+		t.conditions = append(t.conditions, rutter.Condition{Type: rutter.CondUnsupported,
+			Message: fmt.Sprintf("metadata.annotations[%s]: %q is not a time: write one such as 2026-01-31T12:00:00Z, or use 'rutter app confirm-deletion %s'", AnnotationApproved, text, t.app.Name)})
+	}
+	return at
+}
+
 // operation names what a requested sync asks for in vain.
 func (t *translation) operation() {
-	for _, field := range unsupportedOperation(t.app) {
-		t.unsupported(true, field)
+	for _, problem := range operationProblems(t.app) {
+		t.conditions = append(t.conditions, rutter.Condition{Type: rutter.CondUnsupported, Message: problem})
 	}
 }
 

@@ -85,7 +85,7 @@ status:
 		},
 		Target: rutter.Target{Server: "https://prod:6443", Namespace: "web"},
 		Policy: rutter.SyncPolicy{Automated: true, Prune: true, SelfHeal: true, CreateNamespace: true, NamespaceLabels: map[string]string{"a": "b"},
-			Options: []string{"PruneLast=true"}, Propagation: "background",
+			Options: []string{"CreateNamespace=true", "PruneLast=true", "ServerSideApply=true", "PrunePropagationPolicy=background"}, Propagation: "background",
 			Retry: rutter.Retry{Limit: 3, Duration: 10 * time.Second, Factor: 3, MaxDuration: 2 * time.Minute}},
 		Ignore:     []rutter.IgnoreRule{{Group: "apps", Kind: "Deployment", JSONPointers: []string{"/spec/replicas"}}},
 		KnownKinds: []rutter.GVK{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "Service"}},
@@ -128,11 +128,11 @@ func TestSpecConditions(t *testing.T) {
 		{"bad jq", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: ['.a', '.b |']}]", bad, "spec.ignoreDifferences[0].jqPathExpressions[1]", rutter.CodeForbidden, ""},
 		{"jq that looks around", plain + ", ignoreDifferences: [{kind: A, jqPathExpressions: ['.a | select(env.X)']}]", bad, "env is not acted on", rutter.CodeForbidden, ""},
 		{"bad glob", plain + ", ignoreDifferences: [{kind: '[', jsonPointers: [/a]}]", bad, "spec.ignoreDifferences[0].kind", rutter.CodeForbidden, ""},
-		{"retry refresh", plain + ", syncPolicy: {retry: {refresh: true}}", todo, "spec.syncPolicy.retry.refresh", "", ""},
-		{"option", plain + ", syncPolicy: {syncOptions: [Replace=true]}", todo, `spec.syncPolicy.syncOptions[0] "Replace=true"`, "", ""},
+		{"unknown option", plain + ", syncPolicy: {syncOptions: [Replace=true, Repalce=true]}", todo, `spec.syncPolicy.syncOptions[1]: "Repalce=true" is no sync option`, "", ""},
+		{"option in other letters", plain + ", syncPolicy: {syncOptions: [replace=true]}", todo, "write Replace", "", ""},
+		{"option of objects", plain + ", syncPolicy: {syncOptions: [Force=true]}", todo, "annotation argocd.argoproj.io/sync-options", "", ""},
 		{"option with spaces", plain + ", syncPolicy: {syncOptions: ['CreateNamespace = true']}", todo, `"CreateNamespace = true"`, "", "options are exact strings"},
 		{"propagation", plain + ", syncPolicy: {syncOptions: [PrunePropagationPolicy=never]}", todo, "PrunePropagationPolicy=never", "", ""},
-		{"confirmation", plain + ", syncPolicy: {syncOptions: [Prune=confirm]}", todo, "it is taken as Prune=false", "", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			u, conditions := argo.ToUnit(app(t, "spec: {"+tc.spec+"}"), config, noProjects)
@@ -168,10 +168,17 @@ func TestToUnitSaysAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestConfirmationsWithhold(t *testing.T) {
-	u, _ := argo.ToUnit(app(t, "spec: {"+plain+", syncPolicy: {syncOptions: [Prune=confirm, Delete=confirm]}}"), config, nil)
-	if !u.Policy.HasOption("Prune=false") || !u.Policy.HasOption("Delete=false") {
-		t.Errorf("options %v: what needs a confirmation must not happen without one", u.Policy.Options)
+// TestEverySyncOption: all options of the reference's table are taken, with no word
+// of complaint.
+func TestEverySyncOption(t *testing.T) {
+	for _, o := range []string{"Validate=false", "CreateNamespace=true", "Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm", "PruneLast=true",
+		"PrunePropagationPolicy=foreground", "PrunePropagationPolicy=background", "PrunePropagationPolicy=orphan", "Replace=true", "ServerSideApply=true",
+		"ServerSideApply=false", "ClientSideApplyMigration=false", "ApplyOutOfSyncOnly=true", "SkipDryRunOnMissingResource=true", "FailOnSharedResource=true",
+		"RespectIgnoreDifferences=true"} {
+		u, conditions := argo.ToUnit(app(t, "spec: {"+plain+", syncPolicy: {syncOptions: ["+o+"]}}"), config, nil)
+		if !u.Policy.HasOption(o) || len(conditions) > 0 || u.Problem != nil {
+			t.Errorf("%s: options %v, conditions %v, problem %v", o, u.Policy.Options, conditions, u.Problem)
+		}
 	}
 }
 
@@ -185,7 +192,8 @@ func TestAutomated(t *testing.T) {
 		{"automated: {}", rutter.SyncPolicy{Automated: true, Retry: rutter.Retry{Limit: 5}}, "being there turns it on, with five retries"},
 		{"automated: {enabled: false, prune: true, selfHeal: true, allowEmpty: true}", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 5}}, "enabled: false turns everything off"},
 		{"automated: {enabled: true, allowEmpty: true}, retry: {}", rutter.SyncPolicy{Automated: true, AllowEmpty: true}, "a retry that is there is taken literally"},
-		{"managedNamespaceMetadata: {labels: {a: b}}", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 5}}, "only with CreateNamespace=true"},
+		{"managedNamespaceMetadata: {labels: {a: b}}", rutter.SyncPolicy{NamespaceLabels: map[string]string{"a": "b"}, Retry: rutter.Retry{Limit: 5}}, "acted on with CreateNamespace=true, which one sync may ask for"},
+		{"retry: {limit: 1, refresh: true}", rutter.SyncPolicy{Retry: rutter.Retry{Limit: 1, Refresh: true}}, ""},
 	} {
 		u, conditions := argo.ToUnit(app(t, "spec: {"+plain+", syncPolicy: {"+tc.policy+"}}"), config, nil)
 		if diff := cmp.Diff(tc.want, u.Policy); diff != "" || len(conditions) > 0 {

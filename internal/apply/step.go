@@ -99,6 +99,10 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 			return res
 		}
 	}
+	if r.stopped() {
+		res.Status, res.Message = StatusPruneSkipped, "ignored (a newer revision waits, which may declare it again)"
+		return res
+	}
 	err = r.Cluster.Delete(ctx, gvk, s.Ref.Namespace, s.Ref.Name, rutter.DeleteOptions{UID: s.UID, Propagation: r.Propagation})
 	if err != nil {
 		return failed(res, err)

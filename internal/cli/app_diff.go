@@ -41,7 +41,7 @@ func (r *root) showDiff(report rutter.Report) error {
 		Differences []difference `json:"differences"`
 	}{Differences: []difference{}}
 	for _, res := range report.Resources {
-		if res.State == rutter.Synced {
+		if res.Hook || res.State == rutter.Synced {
 			continue
 		}
 		d := difference{Resource: res.Ref.String(), State: string(res.State), Reason: res.Reason, File: res.Origin.File, Fields: res.Diffs}

@@ -35,8 +35,11 @@ func (e *Engine) decide(u *state, down bool) verdictOn {
 			return verdictOn{wait: wait}
 		}
 		return verdictOn{request: &req}
-	case u.problem != nil || !u.unit.Policy.Automated:
+	case u.problem != nil:
 		return verdictOn{}
+	}
+	if v, resumes := e.decideInterrupted(u); resumes || !u.unit.Policy.Automated {
+		return v
 	}
 	differ, prune, waits := e.differing(u)
 	u.postponed = u.postponed || waits

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -28,34 +27,6 @@ func keptHook(obj *unstructured.Unstructured) *plan.HookRun {
 func (o *operation) hookRun(d *desired, s rutter.Step) plan.HookRun {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%v\n%s", d.objects[s.Index].Hash, d.revisions, s.Phase))
 	return plan.HookRun{Started: o.report.StartedAt, Attempt: o.report.RetryCount, Of: hex.EncodeToString(sum[:8])}
-}
-
-// interrupted finds the operation in whose middle the controller before this one
-// was stopped: its hooks are still kept. It is gone on with, so that none of them runs
-// twice; u.mu is held.
-func (u *state) interrupted() (started time.Time, attempt int64, ok bool) {
-	if u.last != nil {
-		return started, 0, false // that is long over
-	}
-	op := operation{}
-	for _, x := range u.live {
-		if x.hook == nil || u.unit.Last != nil && !x.hook.Started.Truncate(time.Second).After(u.unit.Last.StartedAt) {
-			continue
-		}
-		for i := range u.desired.objects {
-			o := &u.desired.objects[i]
-			if o.gvk != x.gvk || !slices.ContainsFunc(o.Meta.Hooks, func(p rutter.Phase) bool {
-				return op.hookRun(u.desired, rutter.Step{Index: i, Phase: p}).Of == x.hook.Of
-			}) {
-				continue
-			}
-			if !ok || x.hook.Started.After(started) {
-				started, attempt = x.hook.Started, 0
-			}
-			attempt, ok = max(attempt, x.hook.Attempt), true
-		}
-	}
-	return started, attempt, ok
 }
 
 // vanished notes how an object was when it went, for a sync that waits for it; u.mu
@@ -98,33 +69,6 @@ func (e *Engine) unserved(ctx context.Context, c rutter.Cluster, d *desired, i i
 	return rutter.CodeOf(err) == rutter.CodeNotFound
 }
 
-// Recorded says that the end of a unit's last operation is kept: its hooks are
-// needed no more to know what has run.
-func (e *Engine) Recorded(id rutter.UnitID, op *rutter.OperationReport) {
-	u := e.unit(id)
-	if u == nil || op == nil || !op.Phase.Completed() {
-		return
-	}
-	u.mu.Lock()
-	news := u.last != nil && u.last.StartedAt.Equal(op.StartedAt) && !u.recorded.Equal(op.StartedAt)
-	if news {
-		u.recorded = op.StartedAt
-		news = slices.ContainsFunc(u.entries(), func(x *entry) bool { return x.hook != nil })
-	}
-	u.mu.Unlock()
-	if news {
-		e.queue.add(id)
-	}
-}
-
-func (u *state) entries() []*entry {
-	all := make([]*entry, 0, len(u.live))
-	for _, x := range u.live {
-		all = append(all, x)
-	}
-	return all
-}
-
 // keptRun is a hook to let go of.
 type keptRun struct {
 	ref    rutter.Ref
@@ -162,8 +106,8 @@ func (u *state) hooksToTidy() []keptRun {
 	switch {
 	case u.op != nil, last != nil && !u.recorded.Equal(last.StartedAt):
 		return nil
-	case last == nil && u.unit.Asked:
-		return nil // the operation in whose middle we were stopped is about to go on
+	case last == nil && u.mayResume():
+		return nil
 	case last == nil:
 		last = u.unit.Last
 	}

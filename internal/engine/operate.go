@@ -24,8 +24,8 @@ func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (c
 	}}
 	if u.op != nil { // a retry goes on with the operation it retries
 		op.report.RetryCount, op.report.StartedAt = u.op.report.RetryCount, u.op.report.StartedAt
-	} else if started, attempt, ok := u.interrupted(); ok {
-		op.report.StartedAt, op.report.RetryCount = started, attempt
+	} else {
+		u.goesOn(op)
 	}
 	u.op = op
 	e.stats.Syncs.Add(1)

@@ -371,6 +371,12 @@ func (e *Engine) isDown(server string) bool {
 func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 	u.mu.Lock()
 	id := u.unit.ID
+	if u.op == nil && u.problem == nil && u.unknownKinds() {
+		u.unrecorded = true
+		u.mu.Unlock()
+		e.opts.Changed(id, false)
+		return // Recorded queues it again
+	}
 	v := e.decide(u, e.isDown(u.server))
 	if v.wait > 0 {
 		e.queue.addAfter(id, v.wait)

@@ -83,6 +83,9 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 	var items []health.Item
 	for i := range d.objects {
 		o := &d.objects[i]
+		if o.Meta.IsHook && o.Ref.Name != "" {
+			r.Resources = append(r.Resources, u.reportHook(o))
+		}
 		if o.Meta.IsHook || o.Meta.Skip {
 			continue
 		}
@@ -116,8 +119,22 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		r.Resources = append(r.Resources, res)
 		items = append(items, health.Item{Ref: x.Ref, Health: x.Verdict.Health, Ignore: x.Meta.IgnoreHealth, Exists: true})
 	}
+	for ref, x := range u.live {
+		if x.hook != nil && !d.declares(ref) { // it is let go of when its sync is over
+			r.Resources = append(r.Resources, rutter.ResourceReport{Ref: ref, Version: x.gvk.Version, Wave: x.meta.Wave, Hook: true, Health: x.Health})
+		}
+	}
 	slices.SortFunc(r.Resources, func(a, b rutter.ResourceReport) int { return a.Ref.Compare(b.Ref) })
 	r.Health = health.Aggregate(items)
+}
+
+// reportHook is a hook, which has no sync state; u.mu is held.
+func (u *state) reportHook(o *desiredObject) rutter.ResourceReport {
+	res := rutter.ResourceReport{Ref: o.Ref, Version: o.gvk.Version, Wave: o.Meta.Wave, Hook: true, Origin: o.origin}
+	if x := u.live[o.Ref]; x != nil && x.Exists {
+		res.Health = x.Health
+	}
+	return res
 }
 
 func (e *Engine) reportOne(u *state, o *desiredObject) rutter.ResourceReport {

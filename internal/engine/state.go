@@ -59,9 +59,11 @@ type state struct {
 	last *rutter.OperationReport
 	// replaced says of a sync of an older commit, which had not succeeded, that the one
 	// that runs or is next took its place.
-	replaced  string
-	recorded  time.Time // start of the last operation whose end is in the status
-	attempted string    // desired.key of the last automated attempt
+	replaced string
+	// unrecorded says that a sync waits until the record names all kinds.
+	unrecorded bool
+	recorded   time.Time // start of the last operation whose end is in the status
+	attempted  string    // desired.key of the last automated attempt
 	// drifts are the fields that differ, or did lately.
 	drifts driftLog
 	// postponed says that something is to be pruned once it is known that no

@@ -23,7 +23,7 @@ type Ailment struct {
 
 // Ailing are the objects that are not healthy, the worst first; at most 20.
 func Ailing(report rutter.Report) []rutter.ResourceReport {
-	out := slices.DeleteFunc(slices.Clone(report.Resources), func(r rutter.ResourceReport) bool { return severity(r.Health.Status) == 0 })
+	out := slices.DeleteFunc(slices.Clone(report.Resources), func(r rutter.ResourceReport) bool { return r.Hook || severity(r.Health.Status) == 0 })
 	slices.SortStableFunc(out, func(a, b rutter.ResourceReport) int {
 		return cmp.Or(cmp.Compare(severity(b.Health.Status), severity(a.Health.Status)), a.Compare(b.Ref))
 	})

@@ -164,7 +164,7 @@ func TestClusterDown(t *testing.T) {
 }
 
 // TestBrokenObject has one object among good ones that the server refuses: the
-// good ones arrive, the bad one is named, and nothing says Synced.
+// bad one is named, nothing is half done, and nothing says Synced.
 func TestBrokenObject(t *testing.T) {
 	t.Parallel()
 	w := start(t)
@@ -183,9 +183,8 @@ func TestBrokenObject(t *testing.T) {
 		t.Error("an Application with a refused object says Synced")
 	}
 	w.awaitCondition(t, name, "SyncError", "99999")
-	get(t, w.alpha, ns, "a", &corev1.ConfigMap{})
+	gone(t, w.alpha, ns, "a", &corev1.ConfigMap{})
 	checkResult(t, app, "bad", "SyncFailed", "99999")
-	checkResult(t, app, "a", "Synced", "")
 
 	w.awaitSynced(t, name, r.push(t, tree{"app/bad.yaml": service("bad")}))
 	w.awaitNoConditions(t, name)

@@ -125,7 +125,7 @@ func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
 		}
 		w.apps.announce(&app, status.Conditions)
 	}
-	w.opts.Engine.Recorded(id, report.Operation)
+	w.opts.Engine.Recorded(report)
 	return w.apps.answer(ctx, &app, report)
 }
 

@@ -177,15 +177,16 @@ func refs(in []v1alpha1.SyncOperationResource) []rutter.Ref {
 	return out
 }
 
-// lastOperation reads the last completed operation back from the status, so
+// lastOperation reads the last operation, or the one that runs, back from the status, so
 // that a restart does not try again what was tried.
 func lastOperation(app *v1alpha1.Application) *rutter.OperationReport {
 	st := app.Status.OperationState
-	if st == nil || !rutter.OperationPhase(st.Phase).Completed() || st.SyncResult == nil {
+	if st == nil || st.SyncResult == nil {
 		return nil
 	}
-	if !reflect.DeepEqual(st.SyncResult.Source, app.Spec.Source) && len(app.Spec.Sources) == 0 ||
-		len(app.Spec.Sources) > 0 && !reflect.DeepEqual(st.SyncResult.Sources, app.Spec.Sources) {
+	runs := !rutter.OperationPhase(st.Phase).Completed()
+	if !runs && !reflect.DeepEqual(st.SyncResult.Source, app.Spec.Source) && len(app.Spec.Sources) == 0 ||
+		!runs && len(app.Spec.Sources) > 0 && !reflect.DeepEqual(st.SyncResult.Sources, app.Spec.Sources) {
 		return nil // of another declaration: what is declared now has not been tried
 	}
 	asked := *app

@@ -43,6 +43,9 @@ func (l *liveSide) Applied(step rutter.Step, obj *unstructured.Unstructured) {
 	if l.u.server != l.server {
 		return // the unit has moved to another cluster meanwhile
 	}
+	if l.u.outdated(ref, &x) {
+		return
+	}
 	if old := l.u.live[ref]; old != nil {
 		x.epoch = old.epoch
 		if old.Exists && old.rv > x.rv && old.UID == x.UID {

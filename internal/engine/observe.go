@@ -162,6 +162,7 @@ func (e *Engine) observe(u *state, ev rutter.LiveEvent) (act, report bool) {
 		return false, false // not to be touched, or another version of a kind that is watched in its own
 	}
 	if ev.Deleted {
+		u.buried(ref, resourceVersion(ev.Object.GetResourceVersion()))
 		if old == nil || !old.Exists || old.UID != "" && old.UID != string(ev.Object.GetUID()) {
 			return false, false
 		}

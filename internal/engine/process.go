@@ -295,6 +295,10 @@ func (e *Engine) look(ctx context.Context, u *state, c rutter.Cluster, d *desire
 		return false
 	}
 	x := e.newEntry(o.gvk, 0, obj)
+	if u.outdated(o.Ref, &x) {
+		e.queue.add(u.id)
+		return false
+	}
 	e.judge(u, o.Ref, nil, &x, obj)
 	u.live[o.Ref] = &x
 	return x.suspect
@@ -334,6 +338,10 @@ func (e *Engine) settle(ctx context.Context, u *state, c rutter.Cluster, d *desi
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	x := e.newEntry(o.gvk, 0, live)
+	if u.outdated(o.Ref, &x) {
+		e.queue.add(u.id)
+		return nil
+	}
 	x.DesiredHash = o.Hash
 	if old := u.live[o.Ref]; old != nil {
 		if old.rv > x.rv {
@@ -384,6 +392,9 @@ func (e *Engine) act(ctx context.Context, u *state, c rutter.Cluster) {
 	if v.request == nil {
 		minor := v.minor && !u.news
 		u.news = u.news && v.running
+		if !v.running {
+			clear(u.graves) // no answer is on its way any more
+		}
 		u.mu.Unlock()
 		if !v.running {
 			e.opts.Changed(id, minor)

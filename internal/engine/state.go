@@ -53,6 +53,9 @@ type state struct {
 	blind   int   // comparisons in a row that could not look
 
 	live    map[rutter.Ref]*entry
+	// graves are the versions at which objects were seen to go: an answer that was on
+	// its way meanwhile does not bring them back.
+	graves map[rutter.Ref]uint64
 	changed chan struct{} // closed and replaced at every change of live or of desired
 
 	op   *operation
@@ -134,6 +137,20 @@ func (o *operation) replaces() string {
 func (o *operation) supersedable() bool {
 	r := o.report.Request
 	return r.Automated || !o.report.Partial && r.Revision == ""
+}
+
+// buried notes that an object has gone; u.mu is held.
+func (u *state) buried(ref rutter.Ref, rv uint64) {
+	if u.graves == nil {
+		u.graves = map[rutter.Ref]uint64{}
+	}
+	u.graves[ref] = max(u.graves[ref], rv)
+}
+
+// outdated reports whether an answer is of an object that has been seen to go since;
+// u.mu is held.
+func (u *state) outdated(ref rutter.Ref, x *entry) bool {
+	return x.rv != 0 && x.rv < u.graves[ref]
 }
 
 // notify wakes everybody who waits for a change of the unit; u.mu is held.

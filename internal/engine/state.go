@@ -52,10 +52,10 @@ type state struct {
 	retries int   // failed renders in a row
 	blind   int   // comparisons in a row that could not look
 
-	live    map[rutter.Ref]*entry
+	live map[rutter.Ref]*entry
 	// graves are the versions at which objects were seen to go: an answer that was on
 	// its way meanwhile does not bring them back.
-	graves map[rutter.Ref]uint64
+	graves  map[rutter.Ref]uint64
 	changed chan struct{} // closed and replaced at every change of live or of desired
 
 	op   *operation

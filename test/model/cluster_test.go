@@ -126,6 +126,10 @@ func (c *cluster) Mark(context.Context, rutter.GVK, string, string, rutter.Mark)
 	return nil, rutter.Errorf(rutter.CodeUnsupported, "nothing is handed over here")
 }
 
+func (c *cluster) Unmark(context.Context, rutter.GVK, string, string, rutter.Mark) error {
+	return rutter.Errorf(rutter.CodeUnsupported, "nothing is let go of here")
+}
+
 func (c *cluster) Get(ctx context.Context, gvk rutter.GVK, namespace, name string) (*unstructured.Unstructured, error) {
 	if err := c.call(ctx, gvk); err != nil {
 		return nil, err

@@ -149,7 +149,7 @@ func stable(t *testing.T, a *v1alpha1.Application, r rutter.Report) {
 		}
 	}
 	u, _ := argo.ToUnit(a, config, nil)
-	if (u.Last != nil) != (r.Operation != nil && r.Operation.Phase.Completed()) {
+	if (u.Last != nil) != (r.Operation != nil) {
 		t.Fatalf("last operation %+v", u.Last)
 	}
 	if r.Operation = u.Last; u.Last != nil {

@@ -64,6 +64,21 @@ type Describer interface {
 // marks and owners is to change.
 type Takeover func(live, told *unstructured.Unstructured) (patch []byte, ok bool)
 
+// behalf is the key of what OnBehalf puts into a context.
+type behalf struct{}
+
+// OnBehalf says for which unit calls are made: at a cluster that is busy with
+// writes, units take turns.
+func OnBehalf(ctx context.Context, id UnitID) context.Context {
+	return context.WithValue(ctx, behalf{}, id)
+}
+
+// BehalfOf is the unit that calls are made for; empty when that was not said.
+func BehalfOf(ctx context.Context) UnitID {
+	id, _ := ctx.Value(behalf{}).(UnitID)
+	return id
+}
+
 // DeleteOptions adjusts one deletion.
 type DeleteOptions struct {
 	// UID must match; empty means whatever is there.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -26,7 +25,7 @@ type limiter struct {
 	mu      sync.Mutex
 	limit   float64
 	used    int
-	waiting list.List // of chan struct{}, in the order of asking
+	waiting turns
 	shrunk  time.Time
 	until   time.Time // nobody begins a call before this
 }
@@ -41,22 +40,20 @@ func (l *limiter) acquire(ctx context.Context) (release func(), err error) {
 		l.mu.Unlock()
 		return l.releaser(), nil
 	}
-	turn := make(chan struct{})
-	e := l.waiting.PushBack(turn)
+	x := l.waiting.push(rutter.BehalfOf(ctx))
 	l.mu.Unlock()
 	select {
-	case <-turn:
+	case <-x.begin:
 		return l.releaser(), nil
 	case <-ctx.Done():
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	select {
-	case <-turn: // it came at the same moment: pass it on
+	if x.at == nil { // it came at the same moment: pass it on
 		l.used--
 		l.admit()
-	default:
-		l.waiting.Remove(e)
+	} else {
+		l.waiting.remove(x)
 	}
 	return nil, rutter.Errorf(rutter.CodeUnavailable, "stopped while waiting for a turn to write: %w", context.Cause(ctx))
 }
@@ -79,7 +76,7 @@ func (l *limiter) releaser() func() {
 // admit lets those in for whom there is room; l.mu is held.
 func (l *limiter) admit() {
 	for l.used < int(l.limit) && l.waiting.Len() > 0 {
-		close(l.waiting.Remove(l.waiting.Front()).(chan struct{})) // only channels are put there
+		l.waiting.next()
 		l.used++
 	}
 }

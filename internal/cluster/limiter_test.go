@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/rutterhq/rutter"
 )
 
 func TestLimiter(t *testing.T) {
@@ -83,4 +87,46 @@ func TestLimiterCancel(t *testing.T) {
 	if l.used != 0 || l.waiting.Len() != 0 {
 		t.Errorf("%d turns lost, %d waiting", l.used, l.waiting.Len())
 	}
+}
+
+// TestLimiterTurns: a unit with one write does not wait for all those of another.
+func TestLimiterTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(1)
+		first, err := l.acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex
+		var order []string
+		wait := func(ctx context.Context, unit string) {
+			release, err := l.acquire(rutter.OnBehalf(ctx, rutter.UnitID{Name: unit}))
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			order = append(order, unit)
+			mu.Unlock()
+			release()
+		}
+		gone, leave := context.WithCancel(t.Context())
+		for range 3 {
+			go wait(t.Context(), "large")
+			synctest.Wait()
+		}
+		go wait(gone, "left")
+		synctest.Wait()
+		for _, unit := range []string{"small", "large", "other"} {
+			go wait(t.Context(), unit)
+			synctest.Wait()
+		}
+		leave()
+		synctest.Wait()
+		first()
+		synctest.Wait()
+		want := []string{"large", "small", "other", "large", "large", "large"}
+		if !slices.Equal(order, want) || l.used != 0 || l.waiting.Len() != 0 || len(l.waiting.lanes)+l.waiting.order.Len() != 0 {
+			t.Errorf("the order was %v, wanted %v; %d in use, %d waiting", order, want, l.used, l.waiting.Len())
+		}
+	})
 }

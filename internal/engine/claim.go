@@ -31,19 +31,19 @@ type claimant struct {
 // becomes that unit's. Its lock is taken last.
 type claims struct {
 	mu sync.RWMutex
-	// sole are the objects that concern one unit, which nearly all do, and shared
-	// the others.
-	sole   map[claim]claimant
+	// sole are the objects that concern one unit, which nearly all do, by server;
+	// and shared the others.
+	sole   map[string]map[rutter.Ref]claimant
 	shared map[claim][]claimant
 }
 
 func newClaims() *claims {
-	return &claims{sole: map[claim]claimant{}, shared: map[claim][]claimant{}}
+	return &claims{sole: map[string]map[rutter.Ref]claimant{}, shared: map[claim][]claimant{}}
 }
 
 // by is who has to do with an object; the lock is held.
 func (c *claims) by(k claim) []claimant {
-	if x, ok := c.sole[k]; ok {
+	if x, ok := c.sole[k.server][k.ref]; ok {
 		return []claimant{x}
 	}
 	return c.shared[k]
@@ -51,10 +51,16 @@ func (c *claims) by(k claim) []claimant {
 
 // put records who has to do with an object; the lock is held.
 func (c *claims) put(k claim, all []claimant) {
-	if len(all) == 1 {
-		c.sole[k] = all[0]
+	at := c.sole[k.server]
+	if len(all) != 1 {
+		delete(at, k.ref)
+	} else if at != nil {
+		at[k.ref] = all[0]
 	} else {
-		delete(c.sole, k)
+		c.sole[k.server] = map[rutter.Ref]claimant{k.ref: all[0]}
+	}
+	if at != nil && len(at) == 0 {
+		delete(c.sole, k.server)
 	}
 	if len(all) > 1 {
 		c.shared[k] = all

@@ -146,7 +146,7 @@ func (e *Engine) work(ctx context.Context) {
 		}
 		if u := e.unit(id); u != nil {
 			e.stats.Processed.Add(1)
-			e.process(ctx, u)
+			e.process(rutter.OnBehalf(ctx, id), u)
 		}
 		e.queue.done(id)
 	}

@@ -15,13 +15,17 @@ func Compact(obj any) (any, error) {
 		return obj, nil // the last that was heard of one that is gone
 	}
 	app.ManagedFields = nil
-	words := words{}
+	words, healths := words{}, map[v1alpha1.HealthStatus]*v1alpha1.HealthStatus{}
 	app.Status.Resources = slices.Clip(slices.Clone(app.Status.Resources)) // what decoding has left free goes
 	for i := range app.Status.Resources {
 		r := &app.Status.Resources[i]
 		words.hold(&r.Group, &r.Version, &r.Kind, &r.Namespace, &r.Name, &r.Status)
 		if r.Health != nil {
 			words.hold(&r.Health.Status, &r.Health.Message)
+			if known := healths[*r.Health]; known != nil {
+				r.Health = known // whoever reads the cache gets a copy
+			}
+			healths[*r.Health] = r.Health
 		}
 	}
 	if op := app.Status.OperationState; op != nil && op.SyncResult != nil {

@@ -8,7 +8,7 @@ import (
 
 // cacheFor is how long objects stay in memory after they were last used. All
 // renders of a push read them within seconds, and nobody does between pushes.
-const cacheFor = time.Minute
+const cacheFor = 30 * time.Second
 
 // cache keeps the most recently used objects of all mirrors up to a number of
 // bytes. Keys name the mirror too: an object is only ever read by who can read

@@ -134,6 +134,8 @@ type planSide struct {
 	name  string
 	snap  rutter.Snapshot
 	files []declared
+	// unread are files that could not be read.
+	unread []string
 
 	projects map[string]*v1alpha1.AppProject
 	sets     map[string]*planSet

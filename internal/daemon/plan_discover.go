@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/rutterhq/rutter"
@@ -109,9 +111,53 @@ func (p *planner) readDeclarations(s *planSide, name string) error {
 		s.files = append(s.files, declared{object: o, file: name})
 	}
 	for _, err := range file.problems {
+		s.unread = append(s.unread, name)
 		s.problem(name, err)
 	}
 	return nil
+}
+
+// keepUnread takes what the base declares in files that cannot be read on the head
+// as declared there still: a slip of the pen takes nothing out of the fleet.
+func (p *planner) keepUnread(s *planSide) {
+	here, read := map[[3]string]bool{}, map[string]bool{}
+	for _, d := range s.files {
+		here[nameOf(d.object)], read[d.file] = true, true
+	}
+	for _, d := range p.base.files {
+		if !read[d.file] && !slices.Contains(s.unread, d.file) {
+			read[d.file] = true
+			p.checkRead(s, d.file)
+		}
+		if slices.Contains(s.unread, d.file) && !here[nameOf(d.object)] {
+			s.files = append(s.files, d)
+		}
+	}
+}
+
+// checkRead notes a file that declares nothing any more because it is no YAML, as
+// one with marks of a conflict.
+func (p *planner) checkRead(s *planSide, name string) {
+	data, err := s.snap.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		_, err = argo.Decode(data, name)
+	}
+	if err != nil {
+		s.unread = append(s.unread, name)
+		s.problem(name, err)
+	}
+}
+
+// nameOf is what tells declarations apart.
+func nameOf(o runtime.Object) [3]string {
+	m, ok := o.(metav1.Object)
+	if !ok {
+		return [3]string{}
+	}
+	return [3]string{fmt.Sprintf("%T", o), m.GetNamespace(), m.GetName()}
 }
 
 // parseDeclarations reads what a plan follows and leaves out what is none:

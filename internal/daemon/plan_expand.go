@@ -28,6 +28,9 @@ func (p *planner) expand(ctx context.Context, s *planSide) error {
 	if err := p.discover(ctx, s); err != nil {
 		return err
 	}
+	if s == p.head {
+		p.keepUnread(s)
+	}
 	found := s.problems
 	for {
 		s.forgetRules()

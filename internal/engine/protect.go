@@ -2,6 +2,7 @@ package engine
 
 import (
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // protected says why a live object that carries our label is not removed, or "".
@@ -19,12 +20,10 @@ func (e *Engine) protected(u *state, ref rutter.Ref, v rutter.Verdict) string {
 
 // protected says so of the object itself.
 // A label can be copied with an object; the tracking annotation names the one
-// object that it was written for (reference 2.11). Custom resource definitions
-// are kept as the reference keeps them: their removal would remove every object
-// of the kind in the whole cluster.
+// object that it was written for (reference 2.11).
 func protected(ref rutter.Ref, v rutter.Verdict, unit rutter.Unit) string {
-	if ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
-		return "custom resource definitions are not pruned"
+	if why := plan.NeverPruned(ref); why != "" {
+		return why
 	}
 	if unit.ID.Dialect == "argo" && ref.Group == "argoproj.io" && ref.Kind == "Application" && ref.Namespace == unit.ID.Namespace && ref.Name == unit.ID.Name {
 		return "an application does not remove itself"

@@ -112,3 +112,13 @@ func (m Meta) KeepsFromPrune(policy rutter.SyncPolicy) bool {
 func (m Meta) NeedsConfirmation(policy rutter.SyncPolicy) bool {
 	return m.confirmsPrune(policy) || m.ConfirmDelete || !m.NoDelete && !m.YesDelete && policy.HasOption("Delete=confirm")
 }
+
+// NeverPruned says why an object of the kind is not pruned, whatever is asked; empty
+// for all others. Custom resource definitions are kept as the reference keeps them
+// (2.11): their removal would remove every object of the kind in the whole cluster.
+func NeverPruned(ref rutter.Ref) string {
+	if ref.Group == "apiextensions.k8s.io" && ref.Kind == "CustomResourceDefinition" {
+		return "custom resource definitions are not pruned"
+	}
+	return ""
+}

@@ -3,6 +3,7 @@ package preview
 import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/compare"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // move is an object that a unit stops or begins to declare.
@@ -170,6 +171,8 @@ func (c *comparison) lost(m *move, other *Unit) {
 		x.Verb, x.Reason = Leave, other.Name+" declares it too"
 	case m.stays != "":
 		x.Verb, x.Reason = Leave, m.stays
+	case plan.NeverPruned(m.object.Ref()) != "":
+		x.Verb, x.Reason = Leave, plan.NeverPruned(m.object.Ref())
 	case m.object.Stays:
 		x.Verb, x.Reason = Leave, "its annotations say that it is never pruned"
 	}

@@ -12,11 +12,10 @@ import (
 
 // deletions that take more with them than the object itself.
 var deletions = map[[2]string][2]string{
-	{"", "Namespace"}: {"delete-namespace", "everything in it is deleted with it"},
-	{"apiextensions.k8s.io", "CustomResourceDefinition"}: {"delete-crd", "all objects of its kind are deleted with it"},
-	{"", "PersistentVolumeClaim"}:                        {"delete-pvc", "its data may be deleted with it"},
-	{"", "PersistentVolume"}:                             {"delete-pv", "its data may be deleted with it"},
-	{"apps", "StatefulSet"}:                              {"delete-statefulset", "what it keeps state for stops"},
+	{"", "Namespace"}:             {"delete-namespace", "everything in it is deleted with it"},
+	{"", "PersistentVolumeClaim"}: {"delete-pvc", "its data may be deleted with it"},
+	{"", "PersistentVolume"}:      {"delete-pv", "its data may be deleted with it"},
+	{"apps", "StatefulSet"}:       {"delete-statefulset", "what it keeps state for stops"},
 }
 
 // objectRisks judges every change of an object.

@@ -23,7 +23,7 @@ func TestRisks(t *testing.T) {
 		want                  []string
 	}{
 		{"a Namespace goes", "apiVersion: v1\nkind: Namespace\nmetadata: {name: m}", "", []string{"delete-namespace"}},
-		{"a CRD goes", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: m}", "", []string{"delete-crd"}},
+		{"a CRD that is not declared any more stays", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: m}", "", nil},
 		{"a claim goes", core("PersistentVolumeClaim", ""), "", []string{"delete-pvc"}},
 		{"a volume goes", "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: m}", "", []string{"delete-pv"}},
 		{"a StatefulSet goes", workload("StatefulSet", "{}"), "", []string{"delete-statefulset"}},

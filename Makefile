@@ -73,7 +73,7 @@ vulncheck: ## known vulnerabilities of what is linked in
 	$(GO) run golang.org/x/vuln/cmd/govulncheck@latest ./...
 
 .PHONY: bench
-bench: build $(BIN)/tools/kustomize $(BIN)/tools/helm ## time a set of 1,000 applications; PHASES=sync|render|plan|generate ARGS="-o json"
+bench: build $(BIN)/tools/kustomize $(BIN)/tools/helm ## time a set of 1,000 applications; PHASES=sync|render|plan|generate|memory|edit ARGS="-o json"
 	$(GO) build -o $(BIN)/rutter-bench ./bench
 	@$(BIN)/rutter-bench --phases "$(or $(PHASES),all)" $(ARGS)
 

@@ -66,6 +66,7 @@ func (f *foreigners) create(ctx context.Context) error {
 // churn changes as many of them a second until ctx ends, which is no error.
 func (f *foreigners) churn(ctx context.Context, perSecond int) error {
 	g, work := errgroup.WithContext(ctx)
+	whole := context.WithoutCancel(ctx) // a change that has begun is made
 	g.SetLimit(8)
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer tick.Stop()
@@ -79,7 +80,7 @@ func (f *foreigners) churn(ctx context.Context, perSecond int) error {
 		case <-tick.C:
 		}
 		n := f.changes.Add(1)
-		g.Go(func() error { return f.change(work, int(n*7919)%f.n, n) })
+		g.Go(func() error { return f.change(whole, int(n*7919)%f.n, n) })
 	}
 }
 

@@ -72,17 +72,13 @@ func (r *run) toCheck() []rutter.Step {
 func (r *run) ask(ctx context.Context, steps []rutter.Step) []checked {
 	var mu sync.Mutex
 	var refused []checked
-	var wg sync.WaitGroup
-	for _, s := range steps {
-		wg.Go(func() {
-			if err := r.askOne(ctx, s); err != nil {
-				mu.Lock()
-				refused = append(refused, checked{s, err})
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
+	together(len(steps), func(i int) {
+		if err := r.askOne(ctx, steps[i]); err != nil {
+			mu.Lock()
+			refused = append(refused, checked{steps[i], err})
+			mu.Unlock()
+		}
+	})
 	return refused
 }
 

@@ -12,6 +12,7 @@ import (
 // Upsert declares a unit, or declares it anew. A unit that has not changed
 // costs a comparison and nothing else.
 func (e *Engine) Upsert(unit rutter.Unit) {
+	unit.Last = withoutResults(unit.Last)
 	e.mu.Lock()
 	u := e.units[unit.ID]
 	if u == nil {
@@ -35,7 +36,6 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	revived := u.deletion != nil
 	if !same || revived {
 		u.unit, u.deletion, u.news = unit, nil, true
-		u.forgetResults()
 		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
 		e.unsettle(u)
@@ -48,17 +48,6 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	if !same || revived {
 		e.queue.add(unit.ID)
 	}
-}
-
-// forgetResults lets go of what the status says of the objects of the last operation
-// where the engine remembers one itself; u.mu is held.
-func (u *state) forgetResults() {
-	if u.last == nil || u.unit.Last == nil {
-		return
-	}
-	last := *u.unit.Last
-	last.Results = nil
-	u.unit.Last = &last
 }
 
 // sameUnit compares declarations; KnownKinds, Last and Drifts come from the status that

@@ -219,7 +219,6 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	}
 	final := *r
 	u.last, u.news = &final, true
-	u.forgetResults()
 	if len(u.drifts) == 0 {
 		u.drifts = driftLog{} // a map never shrinks, and at first everything was missing
 	}

@@ -20,14 +20,28 @@ func (e *Engine) Recorded(r rutter.Report) {
 	}
 	u.mu.Lock()
 	wake := u.recordKinds(r.Resources)
-	if op := r.Operation; op != nil && op.Phase.Completed() && u.last != nil && u.last.StartedAt.Equal(op.StartedAt) && !u.recorded.Equal(op.StartedAt) {
-		u.recorded = op.StartedAt
-		wake = wake || u.keepsHooks()
+	if op := r.Operation; op != nil && op.Phase.Completed() && u.last != nil && u.last.StartedAt.Equal(op.StartedAt) {
+		if !u.recorded.Equal(op.StartedAt) {
+			u.recorded = op.StartedAt
+			wake = wake || u.keepsHooks()
+		}
+		u.last = withoutResults(u.last)
 	}
 	u.mu.Unlock()
 	if wake {
 		e.queue.add(r.ID)
 	}
+}
+
+// withoutResults is an operation without what became of each object: the record has
+// that, and keeps it as it is.
+func withoutResults(op *rutter.OperationReport) *rutter.OperationReport {
+	if op == nil || op.Results == nil {
+		return op
+	}
+	short := *op
+	short.Results = nil
+	return &short
 }
 
 // recordKinds notes the kinds of objects that the record names, and reports whether

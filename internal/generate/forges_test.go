@@ -115,7 +115,7 @@ func TestRepositoriesAndPullRequests(t *testing.T) {
 			complete: generate.Failed, errs: "HTML with status 200"},
 		"pull requests": {reason: "by number", set: withTemplate(pulls("values: {v: '{{number}}/{{author}}'}"), "pr-{{number}}", "{{title}}|{{branch_slug}}|{{target_branch_slug}}|{{head_short_sha}}|{{head_short_sha_7}}|{{values.v}}"),
 			want: []string{"pr-12 Add cart|feature-add-cart|main|01234567|0123456|12/ada", "pr-4 wip: nothing|wip|dev|fe|fe|4/"}},
-		"labels":               {reason: "a list, which Go templates can have", set: goTemplated(withTemplate(pulls(""), "pr-{{.number}}", `{{join "+" .labels}}`)), want: []string{"pr-12 preview+big", "pr-4"}},
+		"labels":               {reason: "a list, which Go templates can have", set: goTemplated(withTemplate(pulls(""), "pr-{{.number}}", `l{{join "+" .labels}}`)), want: []string{"pr-12 lpreview+big", "pr-4 l"}},
 		"pull request filters": {reason: "all of an item, any of the items", set: withTemplate(pulls("filters: [{branchMatch: ^feature/, targetBranchMatch: dev}, {titleMatch: '^wip'}]"), "pr-{{number}}", "x"), want: []string{"pr-4 x"}},
 		"repository gone": {reason: "a repository that is gone is an error", set: withTemplate(pulls(""), "x", "x"), change: func(s *services) { s.err = rutter.Errorf(rutter.CodeNotFound, "no such repository") },
 			complete: generate.Failed, errs: "no such repository"},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -128,6 +129,32 @@ func incomplete(app *v1alpha1.Application) error {
 		return rutter.Errorf(rutter.CodeInvalid, "spec.template.spec.project: is missing; write project: default, or the name of an AppProject")
 	case d.Server == "" && d.Name == "":
 		return rutter.Errorf(rutter.CodeInvalid, "spec.template.spec.destination: names no cluster; set server or name")
+	case app.Spec.Source != nil && len(app.Spec.Sources) == 0:
+		return incompleteSource("spec.template.spec.source", app.Spec.Source, false)
+	}
+	for i := range app.Spec.Sources {
+		if err := incompleteSource(fmt.Sprintf("spec.template.spec.sources[%d]", i), &app.Spec.Sources[i], true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// incompleteSource says so of a source; one of several may be there for the others
+// to refer to. A patch may have taken away what the template had.
+func incompleteSource(field string, s *v1alpha1.ApplicationSource, several bool) error {
+	switch {
+	case s.RepoURL == "":
+		return rutter.Errorf(rutter.CodeInvalid, "%s.repoURL: is missing", field)
+	case s.Path == "" && s.Chart == "" && (!several || s.Ref == ""):
+		return rutter.Errorf(rutter.CodeInvalid, "%s: names nothing to deploy; set path (\".\" for the root of the repository) or chart", field)
+	case s.Kustomize == nil:
+		return nil
+	}
+	for i, r := range s.Kustomize.Replicas {
+		if _, err := strconv.Atoi(r.Count.String()); err != nil {
+			return rutter.Errorf(rutter.CodeInvalid, "%s.kustomize.replicas[%d].count: %q is not a number", field, i, r.Count.String())
+		}
 	}
 	return nil
 }

@@ -358,6 +358,7 @@ spec:
       project: default
       source:
         repoURL: r
+        path: p
         helm: {valuesObject: {live: '{{ .prune }}', count: '{{ .limit }}', z: '{{ .zones }}', m: '{{.map}}', tag: '{{ .tag }}', text: 'n={{ .limit }}', deep: [{live: '{{.prune}}'}], none: '{{ .absent }}'}}
         kustomize: {replicas: [{name: x, count: '{{ .limit }}'}]}
       destination: {name: in-cluster}

@@ -72,7 +72,7 @@ func (r *run) toCheck() []rutter.Step {
 func (r *run) ask(ctx context.Context, steps []rutter.Step) []checked {
 	var mu sync.Mutex
 	var refused []checked
-	together(len(steps), func(i int) {
+	together(len(steps), atOnce, func(i int) {
 		if err := r.askOne(ctx, steps[i]); err != nil {
 			mu.Lock()
 			refused = append(refused, checked{steps[i], err})

@@ -323,7 +323,7 @@ func (r *run) batch(ctx context.Context, steps []rutter.Step) (failed int, waiti
 	if len(steps) == 1 {
 		results[0] = r.step(ctx, steps[0])
 	} else {
-		together(len(steps), func(i int) { results[i] = r.step(ctx, steps[i]) })
+		together(len(steps), sideBySide(steps), func(i int) { results[i] = r.step(ctx, steps[i]) })
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

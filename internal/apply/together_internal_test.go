@@ -10,7 +10,7 @@ func TestTogether(t *testing.T) {
 	for _, n := range []int{0, 1, atOnce, 3*atOnce + 1} {
 		var now, most, done atomic.Int64
 		each := make([]atomic.Int64, n)
-		together(n, func(i int) {
+		together(n, atOnce, func(i int) {
 			for at := now.Add(1); at > most.Load(); {
 				most.Store(at)
 			}

@@ -62,6 +62,8 @@ type Plan struct {
 	Left []Step
 	// Confirm are removals that wait until a person confirms them; all else goes on.
 	Confirm []Step
+	// Held, when set, are removals that are more than may be without an approval.
+	Held *HeldPrunes
 	// WaitHealth says that each group must be healthy before the next starts.
 	WaitHealth bool
 	// Refusal, when set, says why nothing may be done at all.

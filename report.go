@@ -47,6 +47,9 @@ type ResourceReport struct {
 	Hook            bool
 	Wave            int
 	RequiresPruning bool
+	// DeclaredAt is the stamp of when it was declared last, of an object that is to
+	// be pruned; empty when that is not known.
+	DeclaredAt string
 	// RequiresConfirmation says that a person has to confirm before it is removed.
 	RequiresConfirmation bool
 	Reason               string

@@ -53,10 +53,28 @@ type Unit struct {
 	Asked bool
 	// Drifts are the objects that differ as the status records them, read likewise.
 	Drifts map[Ref]Drift
+	// Declared is what the status records of what was declared last, read likewise.
+	Declared *Declaration
+	// Budget is how many objects one sync may prune without being asked, nil the
+	// default; Approves is the digest of prunes over it that somebody approved.
+	Budget   *Budget
+	Approves string
 	// Problem, when set, is why the declaration cannot be acted upon at all
 	// (an invalid spec, a project that does not allow it). The unit is shown
 	// with it and nothing is touched.
 	Problem error
+}
+
+// SourcesDigest names what of the unit decides which objects it declares at a commit.
+func (u Unit) SourcesDigest() string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode([]any{u.Instance, u.Target, u.Sources}) //nolint:errchkjson // plain data into a hash
+	return hex.EncodeToString(h.Sum(nil)[:4])
+}
+
+// Stamp names commits and the sources that were read at them.
+func Stamp(revisions []string, sources string) string {
+	return strings.Join(revisions, ",") + "@" + sources
 }
 
 // GVK is a comparable group, version and kind.

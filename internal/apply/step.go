@@ -108,7 +108,7 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 		return failed(res, err)
 	}
 	r.Live.Removed(s)
-	res.Status, res.Message = StatusPruned, "pruned"
+	res.Status, res.Message = StatusPruned, "pruned: "+s.Reason
 	return res
 }
 

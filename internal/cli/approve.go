@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,34 +19,54 @@ import (
 
 // approveCommand lets one plan of removals through, and no other.
 func (r *root) approveCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "approve appset/NAME [DIGEST]", Short: "Let removals through that the deletion budget holds back", Args: cobra.RangeArgs(1, 2),
+	var digest string
+	c := &cobra.Command{
+		Use: "approve app/NAME | appset/NAME [DIGEST]", Short: "Let removals through that the deletion budget holds back", Args: cobra.RangeArgs(1, 2),
 		Long: "Without a digest, shows what waits and how it is approved, and ends with 3 if anything does.\n" +
-			"With the digest of what waits, approves exactly that: if other Applications are to go by the time it is\n" +
-			"carried out, they wait again.",
-		Example: "  rutter approve appset/fleet\n  rutter approve appset/fleet 0123456789abcdef",
+			"With the digest of what waits, approves exactly that: if other objects of an Application, or other Applications of a set,\n" +
+			"are to go by the time it is carried out, they wait again. A name alone is that of a set or, where there is none, of an Application.",
+		Example: "  rutter approve appset/fleet\n  rutter approve appset/fleet 0123456789abcdef\n  rutter approve app/shop-prod --digest 0123456789abcdef",
 		RunE: func(c *cobra.Command, args []string) error {
-			kind, name, ok := strings.Cut(args[0], "/")
-			if !ok {
-				kind, name = "appset", args[0]
-			}
-			if kind != "appset" && kind != "applicationset" {
-				return rutter.Errorf(rutter.CodeInvalid, "%q: plans of removals wait in ApplicationSets; write appset/NAME", args[0])
+			if len(args) == 2 {
+				digest = args[1]
 			}
 			cl, err := r.client()
 			if err != nil {
 				return err
 			}
-			var set v1alpha1.ApplicationSet
-			if err := cl.Get(c.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, &set); err != nil {
-				return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", name, r.namespace, err)
-			}
-			if len(args) == 1 {
-				return r.showHeld(c, cl, &set)
-			}
-			return r.approve(c, cl, &set, strings.TrimSpace(args[1]))
+			return r.approveWhat(c, cl, args[0], strings.TrimSpace(digest))
 		},
 	}
+	c.Flags().StringVar(&digest, "digest", "", "digest of what may go, as DIGEST")
+	return c
+}
+
+// approveWhat finds what is meant, and shows or approves what waits in it.
+func (r *root) approveWhat(c *cobra.Command, cl client.Client, what, digest string) error {
+	kind, name, ok := strings.Cut(what, "/")
+	if !ok {
+		kind, name = "", what
+	}
+	key := client.ObjectKey{Namespace: r.namespace, Name: name}
+	var set v1alpha1.ApplicationSet
+	switch kind {
+	case "app", "application":
+		return r.approveApp(c.Context(), cl, name, digest)
+	case "appset", "applicationset", "":
+		err := cl.Get(c.Context(), key, &set)
+		if kind == "" && apierrors.IsNotFound(err) {
+			return r.approveApp(c.Context(), cl, name, digest)
+		}
+		if err != nil {
+			return fmt.Errorf("read ApplicationSet %q in namespace %q: %w", name, r.namespace, err)
+		}
+	default:
+		return rutter.Errorf(rutter.CodeInvalid, "%q: removals wait in Applications and in ApplicationSets; write app/NAME or appset/NAME", what)
+	}
+	if digest == "" {
+		return r.showHeld(c, cl, &set)
+	}
+	return r.approve(c, cl, &set, digest)
 }
 
 // showHeld says what waits in a set.

@@ -17,7 +17,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	u := e.units[unit.ID]
 	if u == nil {
 		u = &state{id: unit.ID, unit: unit, hash: unit.ID.Hash(), instance: unit.Instance, live: map[rutter.Ref]*entry{}, changed: make(chan struct{}),
-			refresh: refreshKnown, drifts: driftLog{}, news: unit.Last == nil}
+			refresh: refreshKnown, declaredAt: map[rutter.Ref]string{}, drifts: driftLog{}, news: unit.Last == nil}
 		u.drifts.recall(unit.Drifts, e.now())
 		e.units[unit.ID] = u
 		e.byHash[u.hash] = u
@@ -35,7 +35,11 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 	resubscribe := !reflect.DeepEqual(u.unit.Sources, unit.Sources) || u.unit.Project != unit.Project
 	revived := u.deletion != nil
 	if !same || revived {
+		u.postponed = u.postponed || u.unit.Approves != unit.Approves || !reflect.DeepEqual(u.unit.Budget, unit.Budget) // more may be pruned now
 		u.unit, u.deletion, u.news = unit, nil, true
+		if u.desired != nil {
+			u.unit.Declared = nil // that is known better by now
+		}
 		u.leaving.Store(u.handing != nil)
 		u.refresh = max(u.refresh, refreshKnown)
 		e.unsettle(u)
@@ -54,6 +58,7 @@ func (e *Engine) Upsert(unit rutter.Unit) {
 // the engine itself caused, and are read at first sight only.
 func sameUnit(a, b rutter.Unit) bool {
 	a.KnownKinds, b.KnownKinds, a.Last, b.Last, a.Drifts, b.Drifts = nil, nil, nil, nil, nil, nil
+	a.Declared, b.Declared = nil, nil
 	if (a.Problem == nil) != (b.Problem == nil) || a.Problem != nil && a.Problem.Error() != b.Problem.Error() {
 		return false
 	}

@@ -170,9 +170,11 @@ func (e *Engine) differing(u *state) (differ, prune []rutter.Ref, waits bool) {
 			differ = append(differ, o.Ref)
 		}
 	}
-	for _, x := range e.extras(u, u.desired) {
+	extras := e.extras(u, u.desired)
+	held := e.heldBack(u, u.desired, extras)
+	for _, x := range extras {
 		waits = waits || x.Waits != ""
-		if x.Protected == "" && x.Waits == "" && !x.Verdict.Deleting && !x.Meta.KeepsFromPrune(u.unit.Policy) {
+		if x.Protected == "" && x.Waits == "" && held == nil && x.Unjustified == "" && !x.Verdict.Deleting && !x.Meta.KeepsFromPrune(u.unit.Policy) {
 			prune = append(prune, x.Ref)
 		}
 	}
@@ -205,6 +207,7 @@ func (e *Engine) extras(u *state, d *desired) []plan.Extra {
 		if other := e.claims.other(u, claim{u.server, ref}); other != nil && extra.Protected == "" {
 			extra.Protected = "it is declared by application " + other.instance
 		}
+		extra.Justified, extra.Unjustified = u.justify(ref, d)
 		extras = append(extras, extra)
 	}
 	e.awaitRivals(u, extras)
@@ -233,8 +236,14 @@ func (d *desired) refusals() string {
 
 // planInput freezes what a plan is computed from; u.mu is held.
 func (e *Engine) planInput(u *state, d *desired, req rutter.SyncRequest) plan.Input {
-	in := plan.Input{Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy.For(req), Request: req,
-		Complete: u.problem == nil, Extras: e.extras(u, d), Approved: u.approved()}
+	return e.inputOf(u, d, req, e.extras(u, d))
+}
+
+// inputOf is planInput with extras that have been looked at already.
+func (e *Engine) inputOf(u *state, d *desired, req rutter.SyncRequest, extras []plan.Extra) plan.Input {
+	budget := u.budget()
+	in := plan.Input{Unit: u.id.String(), Budget: &budget, Approves: u.unit.Approves, Ticket: u.ticket, Verdicts: map[rutter.Ref]rutter.Verdict{}, Policy: u.unit.Policy.For(req), Request: req,
+		Complete: u.problem == nil, Extras: slices.Clone(extras), Approved: u.approved()}
 	for i := range d.objects {
 		in.Desired = append(in.Desired, d.objects[i].Desired)
 		if x := u.live[d.objects[i].Ref]; x != nil {

@@ -22,8 +22,10 @@ import (
 type desired struct {
 	// key names what was rendered from what: declarations and manifests, not
 	// commits, so that a commit that changes nothing changes no key.
-	key         string
-	revisions   []string
+	key       string
+	revisions []string
+	// sources is a digest of the unit's sources and target as they were rendered.
+	sources     string
 	sourceTypes []string
 	digests     []string
 	// inline are objects that came with a sync, in the place of what is rendered.
@@ -62,7 +64,7 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	if err != nil {
 		return nil, err
 	}
-	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore), webhooks: unit.Policy.IncludeWebhooks}
+	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore), webhooks: unit.Policy.IncludeWebhooks, sources: unit.SourcesDigest()}
 	var all []rutter.Manifests
 	for i, src := range unit.Sources {
 		d.revisions = append(d.revisions, snaps[i].Revision())

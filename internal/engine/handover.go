@@ -218,6 +218,9 @@ var errLeaving = errors.New("it is being deleted itself")
 // mark gives an object to a unit, and lets that know before the watch does: so
 // the object goes with it if it is deleted at once.
 func (e *Engine) mark(ctx context.Context, c rutter.Cluster, x victim, from, to *state) error {
+	from.mu.Lock()
+	stamp := from.stampOf(x.ref) + "/" + from.instance
+	from.mu.Unlock()
 	to.mu.Lock()
 	tracking := inventory.TrackingID(to.instance, x.ref, to.unit.Target.Namespace)
 	to.mu.Unlock()
@@ -231,6 +234,9 @@ func (e *Engine) mark(ctx context.Context, c rutter.Cluster, x victim, from, to 
 		y := e.newEntry(x.gvk, 0, obj)
 		e.judge(to, x.ref, nil, &y, obj)
 		to.live[x.ref] = &y
+		if _, known := to.declaredAt[x.ref]; !known && !to.desired.declares(x.ref) {
+			to.declaredAt[x.ref] = stamp // by the one that gave it
+		}
 		to.notify()
 	}
 	if to.leaving.Load() {

@@ -67,6 +67,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 		in.Extras[i].Waits = "" // that is looked at when its turn comes
 	}
 	p := plan.Compute(in)
+	u.noteHeld(p, req)
 	if req.SelfHeal {
 		e.noteHeal(u, req.Resources)
 	}

@@ -150,6 +150,7 @@ func (e *Engine) adoptDesired(u *state, d *desired) {
 	rules := u.desired == nil || reflect.DeepEqual(u.desired.ignore, d.ignore) && reflect.DeepEqual(u.desired.settings, d.settings)
 	e.unclaim(u, u.desired)
 	e.claim(u, d)
+	u.noteUndeclared(d)
 	u.desired = d
 	for i := range d.objects {
 		o := &d.objects[i]

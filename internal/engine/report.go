@@ -107,7 +107,9 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		r.Resources = append(r.Resources, res)
 		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: u.live[o.Ref] != nil && u.live[o.Ref].Exists})
 	}
-	for _, x := range e.extras(u, d) {
+	extras := e.extras(u, d)
+	e.reportRemovals(u, r, extras)
+	for _, x := range extras {
 		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,
 			Wave: x.Meta.Wave, RequiresPruning: true, RequiresConfirmation: x.Meta.NeedsConfirmation(u.unit.Policy), Reason: "not declared"}
 		if x.Protected != "" {

@@ -69,6 +69,15 @@ type state struct {
 	attempted  string    // desired.key of the last automated attempt
 	// drifts are the fields that differ, or did lately.
 	drifts driftLog
+	// declaredAt are the stamps of when what is no longer declared was declared last;
+	// empty where it is known that this is not known. baseline is the stamp of the
+	// status as it was at first sight.
+	declaredAt map[rutter.Ref]string
+	baseline   string
+	// ticket has the UIDs of prunes that somebody approved, and asked says that a
+	// person's sync was to prune more than may be without.
+	ticket map[string]bool
+	asked  bool
 	// postponed says that something is to be pruned once it is known that no
 	// other unit declares it.
 	postponed bool

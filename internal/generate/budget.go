@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -23,49 +22,14 @@ const (
 
 // Budget is how many Applications of a set one decision may delete without
 // being asked: a share of them, and at least Min.
-type Budget struct {
-	Percent int
-	Min     int
-}
+type Budget = rutter.Budget
 
 // DefaultBudget holds where neither the operator nor the set says otherwise.
 var DefaultBudget = Budget{Percent: 25, Min: 3}
 
-// Limit is the number of Applications of a set of that size.
-func (b Budget) Limit(of int) int { return max(of*b.Percent/100, b.Min) }
-
-// String is how the budget is written.
-func (b Budget) String() string {
-	if b.Percent == 0 {
-		return strconv.Itoa(b.Min)
-	}
-	return fmt.Sprintf("%d%% min %d", b.Percent, b.Min)
-}
-
-var budgetForm = regexp.MustCompile(`^\s*(?:(\d{1,3})\s*%(?:\s*,?\s*min\s+(\d{1,6}))?|(\d{1,6}))\s*$`)
-
 // ParseBudget reads "10%", "10% min 5", or a number, which then is all. What a
 // percentage leaves out is that of the default.
-func ParseBudget(text string) (Budget, error) {
-	m := budgetForm.FindStringSubmatch(text)
-	if m == nil {
-		return Budget{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a deletion budget; write 10%%, 10%% min 5, or a number", text)
-	}
-	// The form allows nothing but digits that fit.
-	if m[3] != "" {
-		n, _ := strconv.Atoi(m[3])
-		return Budget{Min: n}, nil
-	}
-	b := Budget{Min: DefaultBudget.Min}
-	b.Percent, _ = strconv.Atoi(m[1])
-	if m[2] != "" {
-		b.Min, _ = strconv.Atoi(m[2])
-	}
-	if b.Percent > 100 {
-		return Budget{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a deletion budget: more than 100 %%", text)
-	}
-	return b, nil
-}
+func ParseBudget(text string) (Budget, error) { return rutter.ParseBudget(text, DefaultBudget.Min) }
 
 // budget is the one that holds for a set. One that cannot be read must not let
 // through more than the operator's, so that one holds then.

@@ -74,6 +74,7 @@ func (rc *reconciliation) merge(desired, live *v1alpha1.Application) *v1alpha1.A
 // alwaysPreserved are the annotations by which others work with Applications.
 var alwaysPreserved = []string{
 	"notified.notifications.argoproj.io", "argocd.argoproj.io/refresh", "argocd.argoproj.io/hydrate",
+	"argocd.argoproj.io/deletion-approved", AnnotationApprove, "rutter.dev/deletion-decision", // a person's decisions
 }
 
 // Edited reports whether anything changed of an Application that a set writes.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/rutterhq/rutter"
@@ -29,6 +30,9 @@ type Extra struct {
 	Protected string
 	// Waits, when set, says why it is not pruned yet.
 	Waits string
+	// Justified says which change of the sources took it out, and Unjustified why
+	// none that is known did: only a person may prune it then.
+	Justified, Unjustified string
 }
 
 // Input is everything the decision depends on.
@@ -41,6 +45,13 @@ type Input struct {
 	// Complete is true when Desired came from a complete render at a resolved
 	// commit; without it nothing is ever pruned.
 	Complete bool
+	// Unit names the unit, Budget is how many objects may be pruned without being
+	// asked, nil any number; Approves is the digest of prunes that somebody approved, and Ticket has
+	// the UIDs of those that were approved before and are carried out.
+	Unit     string
+	Budget   *rutter.Budget
+	Approves string
+	Ticket   map[string]bool
 	// Approved says that a person has confirmed, since the sync began, the removals
 	// that ask for it.
 	Approved bool
@@ -61,13 +72,13 @@ func Compute(in Input) rutter.Plan {
 	for i, d := range in.Desired {
 		b.desired(i, d)
 	}
-	prunes := b.prunes()
+	prunes, held := b.prunes()
 	steps := slices.Concat(b.steps, prunes)
 	hoist(steps, func(s rutter.Step) (string, string) {
 		d := in.Desired[s.Index]
 		return d.DefinesGroup, d.DefinesKind
 	})
-	p := rutter.Plan{Groups: group(steps), Left: b.left, Confirm: b.confirm}
+	p := rutter.Plan{Groups: group(steps), Left: b.left, Confirm: b.confirm, Held: held}
 	p.WaitHealth = b.hooks || len(p.Groups) > 1 || multiWave(in.Desired)
 	if p.WaitHealth {
 		awaitUnchanged(&p, in)
@@ -143,7 +154,7 @@ func (b *builder) reason(d Desired) string {
 }
 
 // prunes plans the removal of extras, and says of each that stays why.
-func (b *builder) prunes() []rutter.Step {
+func (b *builder) prunes() ([]rutter.Step, *rutter.HeldPrunes) {
 	var prunes []rutter.Step
 	for _, x := range b.in.Extras {
 		step := rutter.Step{Ref: x.Ref, Version: x.Version, Phase: rutter.PhaseSync, Wave: x.Meta.Wave, UID: x.Verdict.UID, Index: -1}
@@ -152,13 +163,21 @@ func (b *builder) prunes() []rutter.Step {
 			b.left = append(b.left, step)
 			continue
 		}
-		step.Action, step.Reason = rutter.ActionPrune, "no longer declared"
+		step.Action, step.Reason = rutter.ActionPrune, cmp.Or(x.Justified, "no longer declared")
 		if !b.in.Approved && x.Meta.confirmsPrune(b.in.Policy) {
 			step.Reason = "waits for a confirmation"
 			b.confirm = append(b.confirm, step)
 			continue
 		}
 		prunes = append(prunes, step)
+	}
+	held := b.in.hold(prunes)
+	if held != nil {
+		for _, s := range prunes {
+			s.Action, s.Reason = rutter.ActionSkip, held.Words()
+			b.left = append(b.left, s)
+		}
+		return nil, held
 	}
 	mirror(prunes)
 	last := 0
@@ -172,7 +191,7 @@ func (b *builder) prunes() []rutter.Step {
 			prunes[i].Wave = last + 1
 		}
 	}
-	return prunes
+	return prunes, nil
 }
 
 func (b *builder) keep(x Extra) string {
@@ -193,6 +212,8 @@ func (b *builder) keep(x Extra) string {
 		return "ignored (no prune)"
 	case x.Verdict.Deleting:
 		return "is being deleted"
+	case x.Unjustified != "" && b.in.Request.Automated:
+		return "ignored (" + x.Unjustified + ")"
 	}
 	return ""
 }

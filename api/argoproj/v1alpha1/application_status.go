@@ -33,6 +33,9 @@ type ResourceStatus struct {
 	RequiresPruning              bool          `json:"requiresPruning,omitempty"`
 	SyncWave                     int64         `json:"syncWave,omitempty"`
 	RequiresDeletionConfirmation bool          `json:"requiresDeletionConfirmation,omitempty"`
+	// DeclaredAt is Rutter's own: the commits and the sources by which an object that
+	// requires pruning was declared last.
+	DeclaredAt string `json:"declaredAt,omitempty"`
 	// Drift is Rutter's own: since when the object differs, and in which fields.
 	Drift *ResourceDrift `json:"drift,omitempty"`
 }

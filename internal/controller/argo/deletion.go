@@ -37,7 +37,7 @@ func (a *applications) delete(ctx context.Context, app *v1alpha1.Application, un
 		return reconcile.Result{}, nil
 	}
 	d, problems := argo.Deletion(app, a.opts.DeletionDeadline)
-	d.WaitForCluster = a.clusterGoneWaits()
+	d.WaitForCluster, d.Approved = a.clusterGoneWaits(), unit.Approved
 	if !d.Orphan {
 		switch keep, wait, err := a.sets.fate(ctx, app); {
 		case err != nil:

@@ -78,7 +78,9 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
 	c.applyHealth(scripts)
-	c.applyRemoval(&cm)
+	if err := c.applyRemoval(ctx, &cm); err != nil {
+		return reconcile.Result{}, err
+	}
 	c.applySettings(settings, keys)
 	globals, err := argo.GlobalProjects(&cm)
 	if err != nil {

@@ -70,12 +70,6 @@ func Deletion(app *v1alpha1.Application, deadline time.Duration) (rutter.Deletio
 		problems = append(problems, rutter.Condition{Type: rutter.CondDeletion,
 			Message: "metadata.annotations[" + annotation + "]: " + app.Annotations[annotation] + ": write " + want})
 	}
-	var err error
-	if text := app.Annotations[AnnotationApproved]; text != "" {
-		if d.Approved, err = time.Parse(time.RFC3339, text); err != nil {
-			problem(AnnotationApproved, "a time such as 2026-01-31T12:00:00Z")
-		}
-	}
 	if text := app.Annotations[AnnotationDeadline]; text != "" {
 		own, err := time.ParseDuration(text)
 		if err != nil || own <= 0 {
@@ -89,6 +83,7 @@ func Deletion(app *v1alpha1.Application, deadline time.Duration) (rutter.Deletio
 	case DecisionOrphan:
 		d.Orphan = true
 	case DecisionForce:
+		var err error
 		if d.Forced, err = time.Parse(time.RFC3339, at); err != nil {
 			problem(AnnotationDeletion, "force and a time such as 2026-01-31T12:00:00Z")
 		}

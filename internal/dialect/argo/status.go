@@ -87,7 +87,7 @@ func resources(in []rutter.ResourceReport) []v1alpha1.ResourceStatus {
 	var out []v1alpha1.ResourceStatus
 	for _, r := range in {
 		s := v1alpha1.ResourceStatus{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name,
-			Status: string(r.State), Hook: r.Hook, RequiresPruning: r.RequiresPruning, SyncWave: int64(r.Wave),
+			Status: string(r.State), Hook: r.Hook, RequiresPruning: r.RequiresPruning, SyncWave: int64(r.Wave), DeclaredAt: r.DeclaredAt,
 			RequiresDeletionConfirmation: r.RequiresConfirmation, Drift: driftStatus(r.Drift)}
 		if r.Health.Status != "" {
 			s.Health = &v1alpha1.HealthStatus{Status: string(r.Health.Status), Message: r.Health.Message}

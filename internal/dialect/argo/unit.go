@@ -15,6 +15,9 @@ import (
 type Config struct {
 	// Namespace is the control plane's own.
 	Namespace string
+	// PruneBudget is how many objects of an Application one sync may prune without
+	// being asked, where it does not say so itself; nil is the default.
+	PruneBudget *rutter.Budget
 	// Cluster looks the destination up, for the project's rules on
 	// destinations; false means that it is not known (yet). Nil leaves those
 	// rules to the moment at which objects are applied.
@@ -35,8 +38,9 @@ func ToUnit(app *v1alpha1.Application, cfg Config, projects Projects) (rutter.Un
 		ID: rutter.UnitID{Dialect: "argo", Namespace: app.Namespace, Name: app.Name}, Instance: Instance(app, cfg),
 		Project: projectOf(app), Sources: t.sources(), Target: target(app), Policy: t.policy(), Ignore: t.ignore(),
 		KnownKinds: knownKinds(app), Last: lastOperation(app), Asked: app.Operation != nil, Drifts: knownDrifts(app),
-		Approved: t.approved(),
+		Approved: t.approved(), Budget: t.budget(), Approves: app.Annotations[AnnotationApprove],
 	}
+	u.Declared = lastDeclared(app, u)
 	t.validate()
 	t.operation()
 	if projects != nil {

@@ -16,7 +16,7 @@ import (
 // gone. over says that there is nothing left but those.
 func (e *Engine) cascade(ctx context.Context, u *state, unit rutter.Unit, c rutter.Cluster, del *deletion, keep map[string]bool) (out outcome, over bool) {
 	finished := outcome{done: []rutter.DeletionStage{rutter.StageCascade}}
-	if all, _ := e.doomed(u, del, keep); len(all) == 0 {
+	if all, _ := e.doomed(u, keep); len(all) == 0 {
 		return finished, true // there is nothing that another unit might want
 	}
 	switch rival, tried := e.awaitRival(u); {
@@ -30,7 +30,7 @@ func (e *Engine) cascade(ctx context.Context, u *state, unit rutter.Unit, c rutt
 	if err := e.passClaimed(ctx, u, c); err != nil {
 		return outcome{err: err}, false
 	}
-	all, confirm := e.doomed(u, del, keep)
+	all, confirm := e.doomed(u, keep)
 	if len(all) == 0 {
 		return finished, true
 	}
@@ -45,16 +45,15 @@ const annApproved = "argocd.argoproj.io/deletion-approved"
 
 // doomed are the objects that the cascade removes, and those of them whose removal
 // somebody must confirm first.
-func (e *Engine) doomed(u *state, del *deletion, keep map[string]bool) (all []plan.Doomed, confirm []rutter.Ref) {
+func (e *Engine) doomed(u *state, keep map[string]bool) (all []plan.Doomed, confirm []rutter.Ref) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for ref, x := range u.live {
 		if !x.Exists || x.foreign != nil || u.staysAnyway(x) || e.protected(u, ref, x.Verdict) != "" {
 			continue
 		}
-		if x.meta.PreDelete && del.Has(rutter.StagePreCleanup) ||
-			x.meta.PostDelete && (del.Has(rutter.StagePostDelete) || del.Has(rutter.StagePostCleanup)) {
-			continue // a later stage's
+		if x.meta.PreDelete || x.meta.PostDelete {
+			continue // that is for the stages of the hooks
 		}
 		if ref.Group == "" && ref.Kind == "Namespace" && keep[ref.Name] {
 			continue

@@ -54,7 +54,7 @@ func isDeleteHook(m plan.Meta, stage rutter.DeletionStage) bool {
 	}
 }
 
-// hookNamespaces are those in which PostDelete hooks run.
+// hookNamespaces are those of the unit's own namespaces in which PostDelete hooks run.
 func (u *state) hookNamespaces() map[string]bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +69,11 @@ func (u *state) hookNamespaces() map[string]bool {
 			all[ref.Namespace] = true
 		}
 	}
-	delete(all, "")
+	for name := range all {
+		if x := u.live[rutter.Ref{Kind: "Namespace", Name: name}]; x == nil || !x.Exists {
+			delete(all, name)
+		}
+	}
 	return all
 }
 

@@ -111,7 +111,7 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 	e.reportRemovals(u, r, extras)
 	for _, x := range extras {
 		res := rutter.ResourceReport{Ref: x.Ref, Version: x.Version, State: rutter.OutOfSync, Health: x.Verdict.Health,
-			Wave: x.Meta.Wave, RequiresPruning: true, RequiresConfirmation: x.Meta.NeedsConfirmation(u.unit.Policy), Reason: "not declared"}
+			Wave: x.Meta.Wave, RequiresPruning: true, DeclaredAt: u.stampOf(x.Ref), RequiresConfirmation: x.Meta.NeedsConfirmation(u.unit.Policy), Reason: "not declared"}
 		if x.Protected != "" {
 			continue
 		}

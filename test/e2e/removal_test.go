@@ -142,8 +142,8 @@ func TestPruneNeedsCommits(t *testing.T) {
 	p.start(t)
 	r.addr = p.addr
 	head := r.push(t, tree{"app/templates/c.yaml": configMap("always", "2")})
-	gone(t, p.alpha, ns, "sometimes", &corev1.ConfigMap{})
 	app := p.awaitSynced(t, name, head)
+	gone(t, p.alpha, ns, "sometimes", &corev1.ConfigMap{})
 	for _, res := range app.Status.OperationState.SyncResult.Resources {
 		if res.Name == "sometimes" && !regexp.MustCompile(`^pruned: declared at [0-9a-f]{7}, and not at `+head[:7]+`$`).MatchString(res.Message) {
 			t.Errorf("the prune says %q", res.Message)

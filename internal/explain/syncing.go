@@ -29,6 +29,7 @@ func notSyncing(s Situation) []Cause {
 		out = append(out, Cause{Away, "the cluster " + s.Cluster + " cannot be reached: " + s.Away,
 			"Mend the cluster, or its Secret: rutter cluster list says more. What was known of it is kept until it answers."})
 	}
+	out = append(out, notRemoved(s)...)
 	out = append(out, refusals(s)...)
 	if s.SetHeld != "" {
 		out = append(out, Cause{RemovalsHeld, "the ApplicationSet " + s.Set + " holds removals back: " + s.SetHeld, "Look at what it would remove, and decide: rutter approve appset/" + s.Set + "."})
@@ -53,8 +54,8 @@ func refusals(s Situation) []Cause {
 	var out []Cause
 	seen := map[string]bool{}
 	for _, c := range slices.Concat(s.Report.Conditions, s.Conditions) {
-		if !strings.HasSuffix(c.Type, "Error") || seen[c.Message] || c.Type == rutter.CondSync {
-			continue // a SyncError says what the last sync says, in fewer words
+		if !strings.HasSuffix(c.Type, "Error") || seen[c.Message] || c.Type == rutter.CondSync || c.Type == rutter.CondDeletion {
+			continue // said elsewhere
 		}
 		if s.Away != "" && strings.Contains(c.Message, s.Away) {
 			continue // said already

@@ -36,6 +36,9 @@ func deps() cli.Deps {
 		Explain: func(ctx context.Context, o cli.DiffOptions) (cli.AppAnswer, error) {
 			return daemon.Explain(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
+		Compare: func(ctx context.Context, o cli.CompareOptions) (cli.ClusterMatrix, error) {
+			return daemon.Compare(ctx, daemon.CompareConfig{REST: o.REST, Namespace: o.Namespace, App: o.App, Labels: o.Labels, Clusters: o.Clusters})
+		},
 		Plan: func(ctx context.Context, o cli.PlanOptions) (cli.FleetPlan, error) {
 			return daemon.Plan(ctx, daemon.PlanConfig{Repo: o.Repo, Base: o.Base, Head: o.Head, Roots: o.Roots, URLs: o.URLs, Branches: o.Branches, Namespace: o.Namespace,
 				Inventory: o.Inventory, REST: o.REST, KubeVersion: o.KubeVersion, Offline: o.Offline, CacheDir: o.CacheDir, Plugins: o.Plugins, PluginTools: o.PluginTools})

@@ -11,6 +11,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/explain"
+	"github.com/rutterhq/rutter/internal/matrix"
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
@@ -28,6 +29,8 @@ type Deps struct {
 	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
 	// Explain says why an Application is not in sync or not healthy.
 	Explain func(ctx context.Context, o DiffOptions) (AppAnswer, error)
+	// Compare lays what several clusters have of an application side by side.
+	Compare func(ctx context.Context, o CompareOptions) (ClusterMatrix, error)
 	// Plan says what a change of a repository would do to the fleet.
 	Plan func(ctx context.Context, o PlanOptions) (FleetPlan, error)
 	// ExportClusters is the inventory of a control plane's members.
@@ -35,6 +38,17 @@ type Deps struct {
 
 	Clusters LocalClusters
 }
+
+// CompareOptions are those of rutter compare.
+type CompareOptions struct {
+	REST        *rest.Config
+	Namespace   string
+	App, Labels string
+	Clusters    []string
+}
+
+// ClusterMatrix is what differs between clusters.
+type ClusterMatrix = matrix.Matrix
 
 // LocalClusters manage clusters on this machine.
 type LocalClusters struct {

@@ -80,6 +80,7 @@ type observer struct {
 	engine    *engine.Engine
 	clusters  *cluster.Registry
 	rendering *rendering
+	sources   rutter.Sources
 	settled   chan struct{}
 }
 
@@ -100,6 +101,7 @@ func newObserver(ctx context.Context, c client.Client, cfg DiffConfig, dir strin
 // open builds the engine, with the members of a control plane.
 func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, namespace string, from rutter.Sources, renderer rutter.Renderer) error {
 	logger := slog.New(slog.DiscardHandler)
+	o.sources = from
 	sink := &lateSink{}
 	o.clusters = cluster.New(cluster.Options{Logger: logger, Sink: sink})
 	if err := errors.Join(o.clusters.SetLocal(rc), declareClusters(ctx, c, namespace, o.clusters)); err != nil {

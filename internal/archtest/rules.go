@@ -54,7 +54,7 @@ type ring struct {
 var (
 	// deciders are what the engine asks. They know the vocabulary only: a dialect's
 	// types must not get in, or one dialect's habits would become the engine's.
-	deciders = []string{"internal/compare", "internal/jq", "internal/schema", "internal/explain", "internal/fieldpath", "internal/health", "internal/lua", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory", "internal/syncwindow"}
+	deciders = []string{"internal/compare", "internal/jq", "internal/schema", "internal/explain", "internal/matrix", "internal/fieldpath", "internal/health", "internal/lua", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory", "internal/syncwindow"}
 	// edge turns what people write into the engine's words, and answers back.
 	edge     = []string{"internal/generate", "internal/lint", "internal/policy", "internal/dialect"}
 	adapters = []string{

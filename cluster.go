@@ -33,6 +33,9 @@ type ApplyOptions struct {
 	// Takeover is asked for the patch that makes an object ours that another tool
 	// has applied; nil where there was none.
 	Takeover Takeover
+	// Part is what of an object is applied, under a name of its own, so that it and
+	// the rest do not take each other's fields away; empty is the object.
+	Part string
 	Manner
 }
 

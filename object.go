@@ -17,6 +17,9 @@ const (
 	LabelUnit = "rutter.dev/unit"
 	// AnnotationTracking is Argo CD's tracking annotation (reference 2.11).
 	AnnotationTracking = "argocd.argoproj.io/tracking-id"
+	// AnnotationInstallation tells control planes apart that have applications of the
+	// same names at one cluster (reference 2.11).
+	AnnotationInstallation = "argocd.argoproj.io/installation-id"
 	// AnnotationHookRun names the run of a hook (plan.HookRun).
 	AnnotationHookRun = "rutter.dev/hook-run"
 	// FinalizerHook keeps a hook that has ended, or was removed by a clock of its

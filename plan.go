@@ -108,4 +108,6 @@ type StepResult struct {
 	Message string
 	// HookPhase is Running, Succeeded, Failed or Error.
 	HookPhase string
+	// Images are the container images of the object.
+	Images []string
 }

@@ -33,6 +33,7 @@ type Unit struct {
 	// Instance is the name in tracking ids: the Application's name, or
 	// namespace_name outside the control-plane namespace (reference 2.11).
 	Instance string
+	Tracking Tracking
 	Project  string
 	Sources  []Source
 	Target   Target
@@ -75,6 +76,16 @@ func (u Unit) SourcesDigest() string {
 // Stamp names commits and the sources that were read at them.
 func Stamp(revisions []string, sources string) string {
 	return strings.Join(revisions, ",") + "@" + sources
+}
+
+// Tracking is how an operator wants managed objects to be marked for others
+// (reference 2.11), beside the marks that Rutter finds them by: the label LabelUnit
+// and the tracking annotation, which are always there.
+type Tracking struct {
+	// Label is the key of a label with the instance's name; empty for none.
+	Label string
+	// InstallationID is written on every object; empty for none.
+	InstallationID string
 }
 
 // GVK is a comparable group, version and kind.

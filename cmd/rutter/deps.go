@@ -53,7 +53,7 @@ func deps() cli.Deps {
 func controllerConfig(o cli.ControllerOptions) daemon.Config {
 	return daemon.Config{REST: o.REST, Namespace: o.Namespace, DataDir: o.DataDir, HTTPAddr: o.HTTPAddr, Poll: o.Poll, Jitter: o.Jitter,
 		Workers: o.Workers, ExecCommands: o.ExecCommands, AllowUnsigned: o.AllowUnsigned,
-		Namespaces: o.Namespaces, RefuseFiles: !o.AllowFiles, LeaderElect: o.LeaderElect, Plugins: o.Plugins, PluginTools: o.PluginTools, PluginWeakSandbox: o.PluginWeakSandbox, HelmLookup: o.HelmLookup, DeletionDeadline: o.DeletionDeadline, Submodules: o.Submodules, Sets: daemon.SetConfig(o.Sets), Logger: o.Logger}
+		Namespaces: o.Namespaces, RefuseFiles: !o.AllowFiles, LeaderElect: o.LeaderElect, Plugins: o.Plugins, PluginTools: o.PluginTools, PluginWeakSandbox: o.PluginWeakSandbox, HelmLookup: o.HelmLookup, DeletionDeadline: o.DeletionDeadline, Submodules: o.Submodules, Sets: daemon.SetConfig(o.Sets), Params: o.Params, Logger: o.Logger}
 }
 
 func demo(ctx context.Context, o cli.DemoOptions) error {

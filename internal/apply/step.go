@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/plan"
 )
 
 // step carries out one step and says what became of it.
@@ -20,7 +21,7 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 		return failed(res, fmt.Errorf("load the desired object: %w", err))
 	}
 	gvk := gvkOf(obj)
-	res.Version = gvk.Version
+	res.Version, res.Images = gvk.Version, plan.Images(obj)
 	if s.Hook {
 		this := r.asHook(s, obj)
 		if !r.DryRun {

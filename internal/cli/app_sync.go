@@ -5,11 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/user"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/fields"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter"
@@ -18,21 +19,33 @@ import (
 
 type syncFlags struct {
 	revision  string
+	revisions []string
 	prune     bool
 	dryRun    bool
 	force     bool
+	replace   bool
+	server    bool
+	changed   bool
 	async     bool
+	strategy  string
 	resources []string
-	timeout   time.Duration
+	timeout   seconds
+	selector  string
+	retry     v1alpha1.RetryStrategy
+	backoff   v1alpha1.Backoff
+	factor    int64
 }
 
 func (r *root) appSync() *cobra.Command {
 	f := &syncFlags{}
 	c := &cobra.Command{
-		Use: "sync NAME...", Short: "Make Applications equal to their sources now", Args: cobra.MinimumNArgs(1),
+		Use: "sync NAME...", Short: "Make Applications equal to their sources now",
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := r.client()
 			if err != nil {
+				return err
+			}
+			if args, err = r.namesOf(c.Context(), cl, args, f.selector); err != nil {
 				return err
 			}
 			for _, name := range args {
@@ -43,14 +56,55 @@ func (r *root) appSync() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().StringVar(&f.revision, "revision", "", "sync to this revision instead of the target revision")
-	c.Flags().BoolVar(&f.prune, "prune", false, "delete what is no longer declared")
-	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "ask the cluster only")
-	c.Flags().BoolVar(&f.force, "force", false, "delete and create again what cannot be changed in place")
-	c.Flags().BoolVar(&f.async, "async", false, "do not wait for the end")
-	c.Flags().StringArrayVar(&f.resources, "resource", nil, "sync only this resource: GROUP:KIND:[NAMESPACE/]NAME, repeatable")
-	c.Flags().DurationVar(&f.timeout, "timeout", 0, "give up waiting after this time; 0 waits without end")
+	f.add(c)
 	return c
+}
+
+func (f *syncFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.revision, "revision", "", "sync to this revision instead of the target revision")
+	flags.StringArrayVar(&f.revisions, "revisions", nil, "the same for each of several sources, in their order, repeatable")
+	flags.BoolVar(&f.prune, "prune", false, "delete what is no longer declared")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "ask the cluster only")
+	flags.BoolVar(&f.force, "force", false, "delete and create again what cannot be changed in place")
+	flags.BoolVar(&f.replace, "replace", false, "replace whole objects, so that nothing stays of what is not declared")
+	flags.BoolVar(&f.server, "server-side", false, "server-side apply, as every sync is")
+	flags.BoolVar(&f.changed, "apply-out-of-sync-only", false, "leave alone what is in sync, as every sync does")
+	flags.BoolVar(&f.async, "async", false, "do not wait for the end")
+	flags.StringVar(&f.strategy, "strategy", "hook", "hook, or apply for a sync without hooks")
+	flags.StringArrayVar(&f.resources, "resource", nil, "sync only these resources: GROUP:KIND:[NAMESPACE/]NAME with * as a wildcard, !GROUP:KIND:NAME for all but these; repeatable")
+	flags.VarP(&f.timeout, "timeout", "", "give up waiting after this time; 0 waits without end")
+	flags.StringVarP(&f.selector, "selector", "l", "", "sync the Applications with these labels")
+	flags.Int64Var(&f.retry.Limit, "retry-limit", 0, "how often a failed sync is tried again; negative without end")
+	flags.BoolVar(&f.retry.Refresh, "retry-refresh", false, "try again with the newest revision")
+	flags.StringVar(&f.backoff.Duration, "retry-backoff-duration", "5s", "pause before the first retry")
+	flags.StringVar(&f.backoff.MaxDuration, "retry-backoff-max-duration", "3m", "longest pause between retries")
+	flags.Int64Var(&f.factor, "retry-backoff-factor", 2, "how much longer each pause is")
+}
+
+// namesOf are the names that were given, or those of the Applications with labels.
+func (r *root) namesOf(ctx context.Context, cl client.Client, args []string, selector string) ([]string, error) {
+	if selector == "" {
+		if len(args) == 0 {
+			return nil, rutter.Errorf(rutter.CodeInvalid, "name an Application, or choose some by --selector")
+		}
+		return args, nil
+	}
+	s, err := k8slabels.Parse(selector)
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "--selector %q: %w", selector, err)
+	}
+	var list v1alpha1.ApplicationList
+	if err := cl.List(ctx, &list, client.InNamespace(r.namespace), client.MatchingLabelsSelector{Selector: s}); err != nil {
+		return nil, fmt.Errorf("list Applications: %w", err)
+	}
+	for i := range list.Items {
+		args = append(args, list.Items[i].Name)
+	}
+	if len(args) == 0 {
+		return nil, rutter.Errorf(rutter.CodeNotFound, "no Application has the labels %s", selector)
+	}
+	return args, nil
 }
 
 func (r *root) syncOne(ctx context.Context, cl client.WithWatch, name string, f *syncFlags) error {
@@ -65,20 +119,9 @@ func (r *root) syncOne(ctx context.Context, cl client.WithWatch, name string, f 
 	if f.revision != "" && !f.dryRun && sp != nil && sp.Automated != nil && (sp.Automated.Enabled == nil || *sp.Automated.Enabled) {
 		return rutter.Errorf(rutter.CodeInvalid, "application %q: cannot sync to %q while auto-sync is on: change spec.source.targetRevision in Git", name, f.revision)
 	}
-	op := v1alpha1.Operation{InitiatedBy: v1alpha1.OperationInitiator{Username: username()},
-		Sync: &v1alpha1.SyncOperation{Revision: f.revision, Prune: f.prune, DryRun: f.dryRun}}
-	if sp != nil {
-		op.Sync.SyncOptions = sp.SyncOptions
-	}
-	if f.force {
-		op.Sync.SyncStrategy = &v1alpha1.SyncStrategy{Apply: &v1alpha1.SyncStrategyApply{Force: true}}
-	}
-	for _, s := range f.resources {
-		res, err := parseResource(s)
-		if err != nil {
-			return err
-		}
-		op.Sync.Resources = append(op.Sync.Resources, res)
+	op, err := f.operation(app)
+	if err != nil {
+		return err
 	}
 	patch, err := json.Marshal(map[string]any{"operation": op})
 	if err != nil {
@@ -91,7 +134,39 @@ func (r *root) syncOne(ctx context.Context, cl client.WithWatch, name string, f 
 		fmt.Fprintf(r.out, "application %s: sync requested\n", name)
 		return nil
 	}
-	return r.awaitOperation(ctx, cl, name, f.timeout)
+	return r.awaitOperation(ctx, cl, name, time.Duration(f.timeout))
+}
+
+// operation is what the flags ask for.
+func (f *syncFlags) operation(app *v1alpha1.Application) (v1alpha1.Operation, error) {
+	op := v1alpha1.Operation{InitiatedBy: v1alpha1.OperationInitiator{Username: username()}, Retry: f.retry,
+		Sync: &v1alpha1.SyncOperation{Revision: f.revision, Revisions: f.revisions, Prune: f.prune, DryRun: f.dryRun}}
+	if f.retry.Limit != 0 || f.retry.Refresh {
+		op.Retry.Backoff = &v1alpha1.Backoff{Duration: f.backoff.Duration, MaxDuration: f.backoff.MaxDuration, Factor: &f.factor}
+	}
+	if sp := app.Spec.SyncPolicy; sp != nil {
+		op.Sync.SyncOptions = slices.Clone(sp.SyncOptions)
+	}
+	for option, asked := range map[string]bool{"Replace=true": f.replace, "ServerSideApply=true": f.server, "ApplyOutOfSyncOnly=true": f.changed} {
+		if asked && !slices.Contains(op.Sync.SyncOptions, option) {
+			op.Sync.SyncOptions = append(op.Sync.SyncOptions, option)
+		}
+	}
+	switch f.strategy {
+	case "apply":
+		op.Sync.SyncStrategy = &v1alpha1.SyncStrategy{Apply: &v1alpha1.SyncStrategyApply{Force: f.force}}
+	case "hook", "":
+		if f.force {
+			op.Sync.SyncStrategy = &v1alpha1.SyncStrategy{Hook: &v1alpha1.SyncStrategyHook{SyncStrategyApply: v1alpha1.SyncStrategyApply{Force: true}}}
+		}
+	default:
+		return op, rutter.Errorf(rutter.CodeInvalid, "--strategy %q: use hook or apply", f.strategy)
+	}
+	var err error
+	if len(f.resources) > 0 {
+		op.Sync.Resources, err = selectResources(app, f.resources)
+	}
+	return op, err
 }
 
 // awaitOperation prints the result of the operation that was asked for. The
@@ -120,19 +195,6 @@ func (r *root) awaitOperation(ctx context.Context, cl client.WithWatch, name str
 	return nil
 }
 
-// parseResource reads GROUP:KIND:[NAMESPACE/]NAME.
-func parseResource(s string) (v1alpha1.SyncOperationResource, error) {
-	parts := strings.SplitN(s, ":", 3)
-	if len(parts) != 3 || parts[1] == "" || parts[2] == "" {
-		return v1alpha1.SyncOperationResource{}, rutter.Errorf(rutter.CodeInvalid, "--resource %q: write GROUP:KIND:[NAMESPACE/]NAME, such as apps:Deployment:web or :Service:shop/web", s)
-	}
-	out := v1alpha1.SyncOperationResource{Group: parts[0], Kind: parts[1], Name: parts[2]}
-	if ns, name, ok := strings.Cut(parts[2], "/"); ok {
-		out.Namespace, out.Name = ns, name
-	}
-	return out, nil
-}
-
 func username() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -141,21 +203,29 @@ func username() string {
 }
 
 func (r *root) appWait() *cobra.Command {
-	var sync, health, operation bool
-	var timeout time.Duration
+	var sync, health, operation, suspended, degraded bool
+	var timeout seconds
+	var selector string
 	c := &cobra.Command{
-		Use: "wait NAME...", Short: "Wait until Applications are Synced, Healthy and idle", Args: cobra.MinimumNArgs(1),
+		Use: "wait NAME...", Short: "Wait until Applications are Synced, Healthy and idle",
 		RunE: func(c *cobra.Command, args []string) error {
 			cl, err := r.client()
 			if err != nil {
 				return err
 			}
-			all := !sync && !health && !operation
+			if args, err = r.namesOf(c.Context(), cl, args, selector); err != nil {
+				return err
+			}
+			wanted := healths(health, suspended, degraded)
+			all := !sync && len(wanted) == 0 && !operation
+			if all {
+				wanted = healths(true, false, false)
+			}
 			for _, name := range args {
-				app, err := r.awaitApp(c.Context(), cl, name, timeout, func(app *v1alpha1.Application) bool {
+				app, err := r.awaitApp(c.Context(), cl, name, time.Duration(timeout), func(app *v1alpha1.Application) bool {
 					op := app.Status.OperationState
 					return ((!all && !sync) || app.Status.Sync.Status == string(rutter.Synced)) &&
-						((!all && !health) || app.Status.Health.Status == string(rutter.Healthy)) &&
+						(len(wanted) == 0 || slices.Contains(wanted, rutter.HealthState(app.Status.Health.Status))) &&
 						((!all && !operation) || app.Operation == nil && (op == nil || rutter.OperationPhase(op.Phase).Completed()))
 				})
 				if err != nil {
@@ -168,9 +238,23 @@ func (r *root) appWait() *cobra.Command {
 	}
 	c.Flags().BoolVar(&sync, "sync", false, "wait for Synced")
 	c.Flags().BoolVar(&health, "health", false, "wait for Healthy")
+	c.Flags().BoolVar(&suspended, "suspended", false, "wait for Suspended")
+	c.Flags().BoolVar(&degraded, "degraded", false, "wait for Degraded")
 	c.Flags().BoolVar(&operation, "operation", false, "wait for the end of a running operation")
-	c.Flags().DurationVar(&timeout, "timeout", 0, "give up after this time, with exit code 1; 0 waits without end")
+	c.Flags().Var(&timeout, "timeout", "give up after this time, with exit code 1; 0 waits without end")
+	c.Flags().StringVarP(&selector, "selector", "l", "", "wait for the Applications with these labels")
 	return c
+}
+
+// healths are the states that are waited for, any of which will do.
+func healths(healthy, suspended, degraded bool) []rutter.HealthState {
+	var out []rutter.HealthState
+	for state, asked := range map[rutter.HealthState]bool{rutter.Healthy: healthy, rutter.Suspended: suspended, rutter.Degraded: degraded} {
+		if asked {
+			out = append(out, state)
+		}
+	}
+	return out
 }
 
 // awaitApp watches one Application until ok, and says on a time-out where it stands.

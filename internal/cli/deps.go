@@ -87,7 +87,9 @@ type ControllerOptions struct {
 	PluginWeakSandbox bool
 	HelmLookup        bool
 	Submodules        bool
-	LeaderElect       bool
+	// Params are settings that count before those of argocd-cmd-params-cm.
+	Params      map[string]string
+	LeaderElect bool
 	// DeletionDeadline is how long an object may be terminating before somebody has
 	// to decide.
 	DeletionDeadline time.Duration

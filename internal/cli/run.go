@@ -51,6 +51,7 @@ func controllerFlags(c *cobra.Command, o *ControllerOptions) {
 	f.BoolVar(&o.AllowFiles, "allow-file-repositories", false, "take file:// repositories, which are on this machine's own disk")
 	f.DurationVar(&o.DeletionDeadline, "deletion-deadline", 15*time.Minute, "how long an object may be terminating before somebody has to decide")
 	setFlags(c, &o.Sets)
+	syncSettingFlags(c, o)
 	f.BoolVar(&o.AllowUnsigned, "webhook-allow-unsigned", false, "take webhooks of providers for which argocd-secret holds no secret")
 }
 

@@ -57,7 +57,7 @@ func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts
 		return live, nil
 	}
 	m.discovery.applied(gvk, live) //nolint:contextcheck // it goes on after the apply
-	if opts.KeepFormer || !hasFormer(live, opts.Former) {
+	if opts.KeepFormer || opts.Part != "" || !hasFormer(live, opts.Former) {
 		return live, nil
 	}
 	return m.adopt(ctx, path, obj, body, live, opts)
@@ -85,6 +85,9 @@ func (m *member) patchApply(ctx context.Context, gvk rutter.GVK, obj *unstructur
 
 func writeQuery(opts rutter.ApplyOptions) url.Values {
 	q := url.Values{"fieldManager": {rutter.FieldManager}, "fieldValidation": {"Strict"}}
+	if opts.Part != "" {
+		q.Set("fieldManager", rutter.FieldManager+"-"+opts.Part)
+	}
 	if opts.Unvalidated {
 		q.Set("fieldValidation", "Ignore")
 	}

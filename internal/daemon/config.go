@@ -51,6 +51,8 @@ type Config struct {
 	// DeletionDeadline is how long an object may be terminating before somebody has
 	// to decide; 0 is the engine's default.
 	DeletionDeadline time.Duration
+	// Params are settings that count before those of argocd-cmd-params-cm.
+	Params map[string]string
 	// LeaderElect lets several replicas run, one of them at work.
 	LeaderElect bool
 	// Profiling serves /debug/pprof beside the metrics.

@@ -52,7 +52,11 @@ func Diff(ctx context.Context, cfg DiffConfig) (rutter.Report, error) {
 	if err != nil {
 		return rutter.Report{}, err
 	}
-	unit, _ := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, projects)
+	tracking, err := readTracking(ctx, c, cfg.Namespace)
+	if err != nil {
+		return rutter.Report{}, err
+	}
+	unit, _ := argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace, Tracking: tracking}, projects)
 	tmp, err := os.MkdirTemp("", "rutter-diff-")
 	if err != nil {
 		return rutter.Report{}, fmt.Errorf("make a folder for the mirror: %w", err)

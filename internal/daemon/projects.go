@@ -53,6 +53,16 @@ func readProjects(ctx context.Context, c client.Client, namespace string) (argo.
 	return func(name string) (*policy.Project, bool) { p, ok := inForce[name]; return p, ok }, nil
 }
 
+// readTracking is how a control plane marks managed objects for others.
+func readTracking(ctx context.Context, c client.Client, namespace string) (rutter.Tracking, error) {
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: argo.ConfigMapName}, &cm); client.IgnoreNotFound(err) != nil {
+		return rutter.Tracking{}, fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
+	}
+	tracking, _ := argo.ParseTracking(&cm) // the controller warns of what cannot be read
+	return tracking, nil
+}
+
 // permitRepo asks projects whether they may read a repository. One that is not
 // there permits all: the unit itself says that its project is missing.
 func permitRepo(projects argo.Projects) func(string, rutter.Repo) error {

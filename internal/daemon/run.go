@@ -97,7 +97,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	d.controllers = argo.New(argo.Options{
 		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.rendering.sources, Sources: sources,
 		Settings: d.rendering.renderer, Keys: d.rendering, HelmLookup: cfg.HelmLookup, DeletionDeadline: cfg.DeletionDeadline,
-		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now, Sets: sets,
+		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now, Sets: sets, Params: cfg.Params,
 	})
 	types, err := compare.NewTypes(nil)
 	if err != nil {

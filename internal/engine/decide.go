@@ -60,7 +60,7 @@ func (e *Engine) decide(u *state, down bool) verdictOn {
 		if u.postponed && auto.Prune && len(prune) > 0 {
 			u.postponed, auto.Resources = false, prune
 		} else {
-			v = u.heal(auto, differ, prune, e.now())
+			v = e.heal(u, auto, differ, prune)
 		}
 	}
 	if v.request == nil {
@@ -83,7 +83,14 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 	if u.op.report.Request.Automated && !u.unit.Policy.Automated && u.request == nil {
 		return e.giveUp(u)
 	}
+	left, ended := e.overdue(u)
+	if ended {
+		return e.decide(u, down)
+	}
 	if d := u.op.retryAt.Sub(e.now()); d > 0 && !u.op.superseded && u.request == nil {
+		if left > 0 {
+			d = min(d, left)
+		}
 		return verdictOn{wait: max(d, minRetry)}
 	}
 	// A newer state, a request of a person, or the time has come: try again.
@@ -104,7 +111,9 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 		retries = 0
 	}
 	if u.request != nil {
-		retries, u.request = 0, nil
+		retries, started, u.request = 0, e.now(), nil
+	} else if req.Retry.Refresh {
+		req.Revision, req.Revisions = "", nil // the newest, in the place of the chosen one
 	}
 	u.op = &operation{cancel: func() {}, report: rutter.OperationReport{RetryCount: retries, StartedAt: started}}
 	return verdictOn{request: &req}
@@ -113,11 +122,7 @@ func (e *Engine) decideRunning(u *state, down bool) verdictOn {
 // giveUp ends an automated sync that waits for its next attempt when somebody
 // has turned automated syncs off meanwhile. u.mu is held.
 func (e *Engine) giveUp(u *state) verdictOn {
-	final := u.op.report
-	final.Phase, final.FinishedAt = rutter.OperationFailed, e.now()
-	final.Message = "no further attempt is made, as automated sync was turned off: " + final.Message
-	u.op, u.last, u.news = nil, &final, true
-	u.notify()
+	e.endWaiting(u, "no further attempt is made, as automated sync was turned off: "+u.op.report.Message)
 	return verdictOn{}
 }
 
@@ -133,7 +138,9 @@ func (u *state) tried() bool {
 }
 
 // heal starts a repair of exactly what differs, but for what is contested and rests.
-func (u *state) heal(req rutter.SyncRequest, differ, prune []rutter.Ref, now time.Time) verdictOn {
+// u.mu is held.
+func (e *Engine) heal(u *state, req rutter.SyncRequest, differ, prune []rutter.Ref) verdictOn {
+	now := e.now()
 	if !u.unit.Policy.SelfHeal || u.last != nil && !u.last.Partial && u.last.Phase != rutter.OperationSucceeded && u.attempted == u.desired.key {
 		return verdictOn{}
 	}
@@ -155,7 +162,27 @@ func (u *state) heal(req rutter.SyncRequest, differ, prune []rutter.Ref, now tim
 		return verdictOn{wait: soonest}
 	}
 	req.SelfHeal = true
+	if wait := e.healPause(u, &req); wait > 0 {
+		return verdictOn{wait: max(wait, minRetry)}
+	}
 	return verdictOn{request: &req, wait: soonest}
+}
+
+// healPause counts the repairs since the last sync that was none, and is how long
+// the next one has to wait, where an operator sets pauses; u.mu is held.
+func (e *Engine) healPause(u *state, req *rutter.SyncRequest) time.Duration {
+	last := u.last
+	if last == nil {
+		last = u.unit.Last
+	}
+	if last != nil && last.Request.SelfHeal {
+		req.Attempt = last.Request.Attempt + 1
+	}
+	pauses := e.syncs().Heal
+	if pauses == nil || last == nil {
+		return 0
+	}
+	return last.FinishedAt.Add(pauses.Before(req.Attempt)).Sub(e.now())
 }
 
 // differing lists what is not as declared, and what could be pruned; waits says
@@ -169,6 +196,9 @@ func (e *Engine) differing(u *state) (differ, prune []rutter.Ref, waits bool) {
 		if x := u.live[o.Ref]; x == nil || x.differs(o.Hash) && (x.foreign == nil && x.claimed == "" || u.attempted != u.desired.key) {
 			differ = append(differ, o.Ref)
 		}
+	}
+	if ref, due := u.namespaceDue(); due {
+		differ = append(differ, ref)
 	}
 	extras := e.extras(u, u.desired)
 	held := e.heldBack(u, u.desired, extras)

@@ -143,7 +143,7 @@ func desiredKey(unit rutter.Unit, digests []string) string {
 	h := sha256.New()
 	// Everything that decorates or steers the objects is part of the key.
 	_ = json.NewEncoder(h).Encode([]any{ //nolint:errchkjson // plain data into a hash
-		unit.Instance, unit.Project, unit.Target, unit.Policy, unit.Ignore, unit.Sources, digests,
+		unit.Instance, unit.Tracking, unit.Project, unit.Target, unit.Policy, unit.Ignore, unit.Sources, digests,
 	})
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
@@ -217,7 +217,7 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 				o.Refused = err.Error()
 			}
 			d.add(o)
-			collectImages(full, &d.images)
+			d.images = append(d.images, plan.Images(full)...)
 		}
 	}
 	slices.Sort(d.images)
@@ -308,21 +308,6 @@ func scope(ctx context.Context, c rutter.Cluster, gvk rutter.GVK, crds map[[2]st
 		return ns, true, nil
 	}
 	return true, true, nil
-}
-
-func collectImages(u *unstructured.Unstructured, into *[]string) {
-	for _, path := range [][]string{{"spec"}, {"spec", "template", "spec"}, {"spec", "jobTemplate", "spec", "template", "spec"}} {
-		for _, list := range []string{"initContainers", "containers"} {
-			containers, _, _ := unstructured.NestedSlice(u.Object, append(slices.Clone(path), list)...)
-			for _, c := range containers {
-				if m, ok := c.(map[string]any); ok {
-					if img, ok := m["image"].(string); ok && img != "" {
-						*into = append(*into, img)
-					}
-				}
-			}
-		}
-	}
 }
 
 func gvkOf(u *unstructured.Unstructured) rutter.GVK {

@@ -65,10 +65,10 @@ type Engine struct {
 	reachMu     sync.Mutex
 	unreachable map[string]outage // server → cause
 	tainted     map[kindKey]error
-	namespaces  map[string]bool // server/namespace known to exist as wanted
 
-	comparing    atomic.Pointer[comparing]       // what is set for all comparisons
-	health       atomic.Pointer[health.Assessor] // how an operator has health assessed
+	comparing    atomic.Pointer[comparing]           // what is set for all comparisons
+	health       atomic.Pointer[health.Assessor]     // how an operator has health assessed
+	syncing      atomic.Pointer[rutter.SyncSettings] // what is set for all syncs
 	descriptions *descriptions
 	tools        *tools
 
@@ -110,7 +110,7 @@ func New(opts Options) *Engine {
 		opts: opts, queue: newQueue[rutter.UnitID](),
 		units: map[rutter.UnitID]*state{}, byHash: map[string]*state{}, strays: map[string]map[strayKey]entry{}, claims: newClaims(),
 		unsettled: map[*state]unsettled{}, waiters: map[rutter.UnitID]bool{}, quiet: make(chan struct{}),
-		unreachable: map[string]outage{}, tainted: map[kindKey]error{}, namespaces: map[string]bool{},
+		unreachable: map[string]outage{}, tainted: map[kindKey]error{},
 		warm: make(chan struct{}),
 	}
 	e.comparing.Store(&comparing{})

@@ -152,7 +152,7 @@ func (u *state) marked() []victim {
 	defer u.mu.Unlock()
 	var all []victim
 	for ref, x := range u.live {
-		if x.Exists && !x.Deleting && x.Tracking == u.instance {
+		if x.Exists && !x.Deleting && instanceOf(x.Tracking) == u.instance {
 			all = append(all, victim{ref: ref, gvk: x.gvk, UID: x.UID, wave: x.meta.Wave})
 		}
 	}

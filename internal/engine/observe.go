@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"strings"
+	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -135,6 +136,9 @@ func (e *Engine) instance(obj *unstructured.Unstructured) string {
 	name, ok := inventory.Tracked(obj.GetAnnotations()[rutter.AnnotationTracking], rutter.RefOf(obj))
 	if !ok {
 		return ""
+	}
+	if id := obj.GetAnnotations()[rutter.AnnotationInstallation]; id != "" {
+		return unique.Make(name + installedBy + id).Value() // one for all objects
 	}
 	e.mu.RLock()
 	u := e.byHash[obj.GetLabels()[rutter.LabelUnit]]

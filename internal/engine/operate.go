@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,8 +18,7 @@ import (
 
 // begin records a new operation; u.mu is held.
 func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (context.Context, *operation) {
-	ctx, cancel := context.WithCancel(ctx)
-	op := &operation{cancel: cancel, key: u.desired.key, report: rutter.OperationReport{
+	op := &operation{key: u.desired.key, report: rutter.OperationReport{
 		Request: req, Phase: rutter.OperationRunning, StartedAt: e.now(), Revisions: u.desired.revisions,
 		Partial: len(req.Resources) > 0,
 	}}
@@ -27,14 +27,20 @@ func (e *Engine) begin(ctx context.Context, u *state, req rutter.SyncRequest) (c
 	} else {
 		u.goesOn(op)
 	}
+	ctx, op.cancel = e.within(ctx, op.report.StartedAt)
 	u.op = op
 	e.stats.Syncs.Add(1)
 	return ctx, op
 }
 
+// slowSync is when a sync is shown though it waits for nothing in particular.
+const slowSync = time.Second
+
 // operate carries out one operation and settles what becomes of it.
 func (e *Engine) operate(ctx context.Context, u *state, c rutter.Cluster, op *operation, d *desired) {
 	defer op.cancel()
+	slow := time.AfterFunc(slowSync, func() { e.opts.Changed(u.id, false) }) // so that it is seen, and can be ended
+	defer slow.Stop()
 	u.mu.Lock()
 	unit := u.unit
 	u.mu.Unlock()
@@ -57,7 +63,7 @@ func (e *Engine) carryOut(ctx context.Context, u *state, c rutter.Cluster, unit 
 	u.mu.Lock()
 	op.report.Revisions = d.revisions
 	u.mu.Unlock()
-	namespace, err := e.ensureNamespace(ctx, c, unit, d, op)
+	namespace, err := e.ensureNamespace(ctx, u, c, unit, d, op)
 	if err != nil {
 		return namespace, err
 	}
@@ -99,7 +105,7 @@ func (e *Engine) task(ctx context.Context, u *state, c rutter.Cluster, unit rutt
 	req := op.report.Request
 	return apply.Task{
 		Cluster: c, Live: &liveSide{engine: e, u: u, op: op, d: d, cluster: c, server: c.Info().Server}, Propagation: unit.Policy.Propagation,
-		DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
+		Delay: e.syncs().WaveDelay, DryRun: req.DryRun, Mark: u.hash, Spare: func(ctx context.Context, ref rutter.Ref) string { return e.spare(ctx, u, op, ref) },
 		Object:   func(i int) (*unstructured.Unstructured, error) { return e.toSend(ctx, u, c, unit, op, d, i) },
 		Takeover: func(i int) rutter.Takeover { return e.takeover(u, unit, d, i) },
 		Manner:   func(i int) plan.Manner { return u.manner(unit.Policy, req, d, i) },
@@ -183,7 +189,7 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	r := &op.report
 	r.Results, r.FinishedAt = results, e.now()
 	r.Phase, r.Message = rutter.OperationSucceeded, "successfully synced (all tasks run)"
-	id := u.unit.ID
+	id, stopped, again := u.unit.ID, false, false
 	switch {
 	case err == nil && r.Request.DryRun:
 		r.Message = "successfully checked (dry run: nothing was changed)"
@@ -194,10 +200,11 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
 		u.replaced = op.replaces()
 		if req := r.Request; !req.Automated && u.request == nil {
-			u.request = &req // a person asked for the newest, and gets it
+			u.request, again = &req, true // a person asked for the newest, and gets it
 		}
 	case ctx.Err() != nil:
-		r.Phase, r.Message = rutter.OperationFailed, "Operation terminated"
+		r.Phase = rutter.OperationFailed
+		r.Message, stopped = op.stopMessage(ctx)
 	default:
 		r.Phase, r.Message = rutter.OperationFailed, err.Error()
 		if !op.onlyConceded(results) && e.retryLater(u, op, err) {
@@ -206,7 +213,7 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 			return
 		}
 	}
-	if r.Request.Automated && !r.Partial && !errors.Is(err, apply.ErrSuperseded) && ctx.Err() == nil && u.stillOthers(op) {
+	if r.Request.Automated && !r.Partial && !errors.Is(err, apply.ErrSuperseded) && (ctx.Err() == nil && u.stillOthers(op) || stopped) {
 		u.attempted = d.key
 	}
 	if u.op == op {
@@ -218,8 +225,13 @@ func (e *Engine) settleOperation(ctx context.Context, u *state, op *operation, d
 	if slices.ContainsFunc(d.objects, func(o desiredObject) bool { return o.KindMissing }) {
 		u.rebuild = true // a kind may be served by now
 	}
+	if r.RetryCount > 0 && r.Phase == rutter.OperationFailed {
+		r.Message += fmt.Sprintf(" (retried %d times).", r.RetryCount)
+	}
 	final := *r
-	u.last, u.news = &final, true
+	if u.news = true; !again { // what goes on is not at its end
+		u.last = &final
+	}
 	if len(u.drifts) == 0 {
 		u.drifts = driftLog{} // a map never shrinks, and at first everything was missing
 	}
@@ -239,6 +251,9 @@ func (e *Engine) retryLater(u *state, op *operation, err error) bool {
 	op.retryAt = e.now().Add(delay)
 	op.report.Phase = rutter.OperationRunning
 	op.report.Message = fmt.Sprintf("%v. Retrying attempt #%d at %s.", err, op.report.RetryCount+1, op.retryAt.Format("3:04PM"))
+	if op.report.Request.Retry.Refresh {
+		u.refresh = max(u.refresh, refreshLatest)
+	}
 	e.queue.addAfter(u.unit.ID, delay)
 	return true
 }

@@ -50,6 +50,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 	}
 	e.reclaim(ctx, u, c)
 	e.examine(ctx, u, c)
+	e.checkNamespace(ctx, u, c)
 	e.act(ctx, u, c)
 }
 

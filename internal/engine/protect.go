@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/plan"
 )
@@ -18,6 +20,10 @@ func (e *Engine) protected(u *state, ref rutter.Ref, v rutter.Verdict) string {
 	return ""
 }
 
+// installedBy stands between an instance and the control plane that it is one of,
+// where a live object names both.
+const installedBy = "@"
+
 // protected says so of the object itself.
 // A label can be copied with an object; the tracking annotation names the one
 // object that it was written for (reference 2.11).
@@ -28,8 +34,18 @@ func protected(ref rutter.Ref, v rutter.Verdict, unit rutter.Unit) string {
 	if unit.ID.Dialect == "argo" && ref.Group == "argoproj.io" && ref.Kind == "Application" && ref.Namespace == unit.ID.Namespace && ref.Name == unit.ID.Name {
 		return "an application does not remove itself"
 	}
-	if v.Tracking != unit.Instance {
+	instance, installation, installed := strings.Cut(v.Tracking, installedBy)
+	if installed && unit.Tracking.InstallationID != "" && installation != unit.Tracking.InstallationID {
+		return "it belongs to another control plane, of installationID " + installation
+	}
+	if instance != unit.Instance {
 		return "its tracking annotation does not name it"
 	}
 	return ""
+}
+
+// instanceOf is the instance of what the verdict on a live object says of its tracking.
+func instanceOf(tracking string) string {
+	instance, _, _ := strings.Cut(tracking, installedBy)
+	return instance
 }

@@ -44,7 +44,7 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondWindow, Message: "no sync now: " + u.window})
 	}
 	if last := u.last; u.op == nil && last != nil && last.Request.Automated && last.Phase == rutter.OperationFailed && r.Sync != rutter.Synced {
-		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt: " + last.Message})
+		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt to " + strings.Join(last.Revisions, ", ") + ": " + last.Message})
 	}
 	return r, true
 }
@@ -64,6 +64,9 @@ func (u *state) operationReport() *rutter.OperationReport {
 	switch {
 	case u.op != nil && u.op.key != "":
 		r := u.op.report
+		if !u.op.retryAt.IsZero() {
+			r.RetryCount++ // the attempt that it waits for counts already (reference 2.1)
+		}
 		return &r
 	case u.last != nil:
 		r := *u.last
@@ -106,6 +109,10 @@ func (e *Engine) reportDesired(u *state, r *rutter.Report) {
 		r.Sync = worseSync(r.Sync, res.State)
 		r.Resources = append(r.Resources, res)
 		items = append(items, health.Item{Ref: o.Ref, Health: res.Health, Ignore: o.Meta.IgnoreHealth, Exists: u.live[o.Ref] != nil && u.live[o.Ref].Exists})
+	}
+	if ref, due := u.namespaceDue(); due {
+		r.Sync = worseSync(r.Sync, rutter.OutOfSync)
+		r.Resources = append(r.Resources, rutter.ResourceReport{Ref: ref, Version: namespaceKind.Version, State: rutter.OutOfSync, Reason: "managedNamespaceMetadata is not on it"})
 	}
 	extras := e.extras(u, d)
 	e.reportRemovals(u, r, extras)

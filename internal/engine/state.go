@@ -86,6 +86,8 @@ type state struct {
 	// forbid it.
 	window string
 
+	namespace namespaceState
+
 	compared time.Time
 	renders  int64
 	// news is true when more than the revision may have changed since the last report.
@@ -126,6 +128,7 @@ type operation struct {
 	key        string // desired.key it works for
 	cancel     context.CancelFunc
 	superseded bool
+	terminated bool // somebody asked for its end
 	retryAt    time.Time
 	// rested are the objects of which a contested field was not sent.
 	rested map[rutter.Ref]bool

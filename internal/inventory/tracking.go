@@ -42,3 +42,12 @@ func Tracked(tracking string, ref rutter.Ref) (instance string, ok bool) {
 	return i, ok && tracked.Group == ref.Group && tracked.Kind == ref.Kind && tracked.Name == ref.Name &&
 		(ref.Namespace == "" || tracked.Namespace == ref.Namespace)
 }
+
+// Label is an instance's name as the value of a label, which may be shorter.
+func Label(instance string) string {
+	const limit = 63
+	if len(instance) > limit {
+		instance = instance[:limit]
+	}
+	return strings.TrimRight(instance, "-_.")
+}

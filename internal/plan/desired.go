@@ -27,12 +27,20 @@ func Sent(obj *unstructured.Unstructured, unit rutter.Unit, namespaced bool) *un
 		labels = map[string]string{}
 	}
 	labels[rutter.LabelUnit] = unit.ID.Hash()
+	if key := unit.Tracking.Label; key != "" && full.GetKind() != "CustomResourceDefinition" {
+		labels[key] = inventory.Label(unit.Instance)
+	}
 	full.SetLabels(labels)
 	annotations := full.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	annotations[rutter.AnnotationTracking] = inventory.TrackingID(unit.Instance, rutter.RefOf(full), unit.Target.Namespace)
+	if id := unit.Tracking.InstallationID; id != "" {
+		annotations[rutter.AnnotationInstallation] = id
+	} else {
+		delete(annotations, rutter.AnnotationInstallation)
+	}
 	full.SetAnnotations(annotations)
 	return compare.FoldSecret(full)
 }

@@ -40,9 +40,10 @@ type applications struct {
 }
 
 type asked struct {
-	uid       types.UID // of the object that asked
-	operation time.Time // when the operation field was handed over; zero when none waits
-	answered  uint64    // version of the object from which the answered operation was removed
+	uid       types.UID           // of the object that asked
+	operation *v1alpha1.Operation // the operation field as it was handed over; nil when none waits
+	id        string              // by which the engine knows it
+	answered  uint64              // version of the object from which the answered operation was removed
 	refresh   time.Time
 	refreshAs string
 }
@@ -50,7 +51,7 @@ type asked struct {
 func (a *applications) setup(mgr ctrl.Manager) error {
 	a.asked, a.conditions = map[rutter.UnitID]*asked{}, map[rutter.UnitID][]rutter.Condition{}
 	a.events = eventSink{mgr.GetEventRecorder("rutter-application")}
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, nextStage)
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, nextStage, terminating)
 	return ctrl.NewControllerManagedBy(mgr).Named("application").
 		For(&v1alpha1.Application{}, builder.WithPredicates(changed)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4}).
@@ -93,12 +94,13 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 		a.retainProject(ctx, unit.Project)
 	}
 	a.request(id, &app)
+	a.terminate(id, &app)
 	return reconcile.Result{RequeueAfter: held}, nil
 }
 
 // config is what translating needs to know of the control plane.
 func (c *Controllers) config() argo.Config {
-	return argo.Config{Namespace: c.opts.Namespace, PruneBudget: c.pruneBudget(), Cluster: func(t rutter.Target) (rutter.ClusterInfo, bool) {
+	return argo.Config{Namespace: c.opts.Namespace, PruneBudget: c.pruneBudget(), Tracking: c.trackingNow(), Cluster: func(t rutter.Target) (rutter.ClusterInfo, bool) {
 		cluster, err := c.opts.Clusters.Lookup(t)
 		if err != nil {
 			return rutter.ClusterInfo{}, false
@@ -132,16 +134,7 @@ func (a *applications) request(id rutter.UnitID, app *v1alpha1.Application) {
 		x = &asked{uid: app.UID}
 		a.asked[id] = x
 	}
-	if app.Operation == nil {
-		x.operation = time.Time{}
-	} else if x.operation.IsZero() && version(app.ResourceVersion) > x.answered {
-		x.operation = a.opts.Now()
-		if err := argo.CheckOperation(app); err != nil {
-			a.opts.Engine.Reject(id, argo.SyncRequest(app), err)
-		} else {
-			a.opts.Engine.Sync(id, argo.SyncRequest(app))
-		}
-	}
+	a.requestOperation(id, app, x)
 	if refresh == "" {
 		x.refresh = time.Time{}
 	} else if x.refresh.IsZero() {
@@ -162,8 +155,7 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 	a.mu.Unlock()
 	var patch []string
 	op := report.Operation
-	if app.Operation != nil && !x.operation.IsZero() && op != nil && !op.Request.Automated &&
-		op.Phase.Completed() && !op.FinishedAt.Before(x.operation) {
+	if app.Operation != nil && x.operation != nil && op != nil && op.Phase.Completed() && op.Request.ID == x.id {
 		patch = append(patch, `{"op":"remove","path":"/operation"}`)
 	}
 	if !x.refresh.IsZero() && report.ComparedAt.After(x.refresh) && app.Annotations[annRefresh] == x.refreshAs {
@@ -178,7 +170,7 @@ func (a *applications) answer(ctx context.Context, app *v1alpha1.Application, re
 		}
 		a.mu.Lock()
 		if p := a.asked[report.ID]; p != nil && strings.Contains(patch[0], "/operation") {
-			p.operation, p.answered = time.Time{}, version(target.ResourceVersion)
+			p.operation, p.answered = nil, version(target.ResourceVersion)
 		}
 		a.mu.Unlock()
 	}

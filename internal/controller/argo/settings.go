@@ -78,6 +78,9 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
 	c.applyHealth(scripts)
+	if err := c.applySyncing(ctx, &cm, &params); err != nil {
+		return reconcile.Result{}, err
+	}
 	if err := c.applyRemoval(ctx, &cm); err != nil {
 		return reconcile.Result{}, err
 	}

@@ -59,6 +59,8 @@ type Options struct {
 	AllowExec func(command string) bool
 	Logger    *slog.Logger
 	Now       func() time.Time
+	// Params are settings that count before those of argocd-cmd-params-cm.
+	Params map[string]string
 	// Namespaces are patterns of other namespaces whose Applications and
 	// ApplicationSets are acted on (reference 6.9); none by default, so that nobody
 	// who may write to some namespace may deploy anywhere.
@@ -100,6 +102,7 @@ type Controllers struct {
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
 	comparing  rutter.CompareSettings
+	tracking   rutter.Tracking
 	removal    argo.RemovalSettings
 }
 

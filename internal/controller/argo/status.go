@@ -111,6 +111,7 @@ func (w *statusWriter) write(ctx context.Context, id rutter.UnitID) error {
 	if err := w.client.Get(ctx, keyOf(id), &app); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	w.apps.terminate(id, &app) // before its phase is written over
 	report, ok := w.opts.Engine.Report(id)
 	if !ok {
 		return nil

@@ -80,7 +80,7 @@ func results(in []rutter.StepResult) []v1alpha1.ResourceResult {
 	var out []v1alpha1.ResourceResult
 	for _, r := range in {
 		res := v1alpha1.ResourceResult{Group: r.Ref.Group, Version: r.Version, Kind: r.Ref.Kind, Namespace: r.Ref.Namespace, Name: r.Ref.Name,
-			Status: r.Status, Message: r.Message, HookPhase: r.HookPhase, SyncPhase: string(r.Phase)}
+			Status: r.Status, Message: r.Message, HookPhase: r.HookPhase, SyncPhase: string(r.Phase), Images: r.Images}
 		if r.Hook {
 			res.HookType = string(r.Phase)
 		}

@@ -194,7 +194,7 @@ func lastOperation(app *v1alpha1.Application) *rutter.OperationReport {
 	out := &rutter.OperationReport{Request: SyncRequest(&asked), Phase: rutter.OperationPhase(st.Phase), Message: st.Message,
 		StartedAt: st.StartedAt.Time, RetryCount: st.RetryCount, Revisions: st.SyncResult.Revisions}
 	out.Partial = len(out.Request.Resources) > 0
-	out.Request.Revision = ""
+	out.Request.Revision, out.Request.SelfHeal = "", out.Request.Automated && out.Partial
 	if st.SyncResult.Revision != "" {
 		out.Revisions = []string{st.SyncResult.Revision}
 	}
@@ -205,7 +205,7 @@ func lastOperation(app *v1alpha1.Application) *rutter.OperationReport {
 		out.Results = append(out.Results, rutter.StepResult{
 			Step: rutter.Step{Ref: rutter.Ref{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}, Version: r.Version,
 				Phase: rutter.Phase(r.SyncPhase), Hook: r.HookType != ""},
-			Status: r.Status, Message: r.Message, HookPhase: r.HookPhase,
+			Status: r.Status, Message: r.Message, HookPhase: r.HookPhase, Images: r.Images,
 		})
 	}
 	return out

@@ -22,6 +22,8 @@ type Config struct {
 	// destinations; false means that it is not known (yet). Nil leaves those
 	// rules to the moment at which objects are applied.
 	Cluster func(target rutter.Target) (rutter.ClusterInfo, bool)
+	// Tracking is how managed objects are marked for others.
+	Tracking rutter.Tracking
 }
 
 // Projects looks an AppProject up by name, as it is in force.
@@ -35,7 +37,7 @@ type Projects func(name string) (*policy.Project, bool)
 func ToUnit(app *v1alpha1.Application, cfg Config, projects Projects) (rutter.Unit, []rutter.Condition) {
 	t := &translation{app: app, cfg: cfg}
 	u := rutter.Unit{
-		ID: rutter.UnitID{Dialect: "argo", Namespace: app.Namespace, Name: app.Name}, Instance: Instance(app, cfg),
+		ID: rutter.UnitID{Dialect: "argo", Namespace: app.Namespace, Name: app.Name}, Instance: Instance(app, cfg), Tracking: cfg.Tracking,
 		Project: projectOf(app), Sources: t.sources(), Target: target(app), Policy: t.policy(), Ignore: t.ignore(),
 		KnownKinds: knownKinds(app), Last: lastOperation(app), Asked: app.Operation != nil, Drifts: knownDrifts(app),
 		Approved: t.approved(), Budget: t.budget(), Approves: app.Annotations[AnnotationApprove],

@@ -255,12 +255,19 @@ func settingsOf(field string, src rutter.Source) []matrix.Setting {
 		for _, r := range k.Replicas {
 			out = append(out, matrix.Setting{Field: field + ".kustomize.replicas", Value: fmt.Sprint(r.Count)})
 		}
+		for key, value := range k.CommonAnnotations {
+			out = append(out, matrix.Setting{Field: field + ".kustomize.commonAnnotations." + key, Value: value})
+		}
+		for key, value := range k.CommonLabels {
+			out = append(out, matrix.Setting{Field: field + ".kustomize.commonLabels." + key, Value: value})
+		}
 		for _, s := range []matrix.Setting{{Field: ".kustomize.namePrefix", Value: k.NamePrefix}, {Field: ".kustomize.nameSuffix", Value: k.NameSuffix}} {
 			if s.Value != "" {
 				out = append(out, matrix.Setting{Field: field + s.Field, Value: s.Value})
 			}
 		}
 	}
+	slices.SortFunc(out, func(a, b matrix.Setting) int { return cmp.Compare(a.Field, b.Field) })
 	return out
 }
 

@@ -272,3 +272,34 @@ func TestTrackingSchemes(t *testing.T) {
 	gone(t, p.alpha, ns, "c", &corev1.ConfigMap{})
 	p.awaitSynced(t, other, "")
 }
+
+// TestSyncCommand is rutter app sync with the reference's flags, wait and terminate-op.
+func TestSyncCommand(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	name := unique("command")
+	ns := w.alpha.namespace(t, "command")
+	hook := annotated(suspendedJob("hook", "a"), "hook", "PreSync")
+	r := w.repo(t, "command", tree{"app/c.yaml": configMap("c", "1"), "app/d.yaml": configMap("d", "1"), "app/hook.yaml": hook})
+	w.create(t, manualApp, vars{"REPO": r.url, "NS": ns, "NAME": name})
+	w.awaitState(t, name, "OutOfSync", "Missing")
+	run := func(want int, says string, args ...string) {
+		t.Helper()
+		if code, out := w.rutter(t, args...); code != want || !strings.Contains(out, says) {
+			t.Fatalf("rutter %v: exit %d\n%s", args, code, out)
+		}
+	}
+	run(0, "Succeeded", "app", "sync", name, "--resource", "!:ConfigMap:d", "--timeout", "60")
+	get(t, w.alpha, ns, "c", &corev1.ConfigMap{})
+	gone(t, w.alpha, ns, "d", &corev1.ConfigMap{})
+	run(0, "Succeeded", "app", "sync", name, "--strategy", "apply", "--replace", "--apply-out-of-sync-only", "--retry-limit", "2", "--timeout", "60s")
+	get(t, w.alpha, ns, "d", &corev1.ConfigMap{})
+	gone(t, w.alpha, ns, "hook", &batchv1.Job{})
+	run(0, "Synced, Healthy", "app", "wait", name, "--timeout", "60")
+	run(2, "no operation is in progress", "app", "terminate-op", name)
+	run(0, "sync requested", "app", "sync", name, "--async")
+	w.awaitApp(t, name, running("waiting for"))
+	run(0, "terminating", "app", "terminate-op", name)
+	w.awaitApp(t, name, ended("Failed", "Operation terminated"))
+	gone(t, w.alpha, ns, "hook", &batchv1.Job{})
+}

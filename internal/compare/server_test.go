@@ -67,7 +67,7 @@ func (s *server) resource(t *testing.T, u *unstructured.Unstructured) dynamic.Re
 	t.Helper()
 	gvk := u.GroupVersionKind()
 	var mapping *meta.RESTMapping
-	testenv.Eventually(t, 20*time.Second, func() (err error) {
+	testenv.Eventually(t, 2*time.Minute, func() (err error) {
 		if mapping, err = s.mapper.RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
 			s.mapper.Reset()
 		}
@@ -118,7 +118,7 @@ func TestServer(t *testing.T) {
 		desired := srv.place(s.desired)
 		live, err := srv.apply(t, desired, false)
 		if errors.IsNotFound(err) {
-			testenv.Eventually(t, 20*time.Second, func() error {
+			testenv.Eventually(t, 2*time.Minute, func() error {
 				live, err = srv.apply(t, desired, false)
 				return err
 			})
@@ -152,7 +152,7 @@ func (s *server) fresh(t *testing.T, desired *unstructured.Unstructured) *unstru
 		if err := res.Delete(t.Context(), desired.GetName(), opts); err != nil {
 			t.Fatal(err)
 		}
-		testenv.Eventually(t, 20*time.Second, func() error {
+		testenv.Eventually(t, 2*time.Minute, func() error {
 			_, err := res.Patch(t.Context(), desired.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
 			if errors.IsNotFound(err) {
 				return nil

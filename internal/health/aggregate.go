@@ -47,8 +47,8 @@ func Worse(a, b rutter.HealthState) bool { return rank(a) > rank(b) }
 
 // Aggregate returns the health of a unit: the worst of its objects. A missing
 // object counts for nothing, because its absence is a matter of sync, unless
-// none at all is live; a child application that doesn't know its own health
-// does not decide that of its parent (reference 4.4).
+// none at all is live. A child application that doesn't know its own health makes its
+// parent Unknown: the reference (4.4) leaves it out, and shows the parent green.
 func Aggregate(items []Item) rutter.Health {
 	worst := rutter.Healthy
 	var objects, live int
@@ -63,7 +63,7 @@ func Aggregate(items []Item) rutter.Health {
 		}
 		live++
 		state := it.Health.Status
-		if it.Ignore || childWithoutAnswer(it) || !counts(state) {
+		if it.Ignore || !counts(state) {
 			continue
 		}
 		if Worse(state, worst) {
@@ -83,11 +83,6 @@ func Aggregate(items []Item) rutter.Health {
 }
 
 func counts(s rutter.HealthState) bool { return s != "" && s != rutter.Healthy }
-
-func childWithoutAnswer(it Item) bool {
-	return it.Ref.Group == "argoproj.io" && it.Ref.Kind == "Application" &&
-		(it.Health.Status == rutter.Missing || it.Health.Status == rutter.HealthUnknown)
-}
 
 // names lists the causes in a stable order, so that a message doesn't change
 // while nothing does.

@@ -49,8 +49,7 @@ func TestAggregate(t *testing.T) {
 		{"only a hook is live", []health.Item{missing, hook}, rutter.Health{Status: rutter.Missing, Message: "None of 1 objects is live"}},
 		{"hooks don't count", []health.Item{hook}, rutter.Health{Status: rutter.Healthy}},
 		{"ignored ones don't count, but are there", []health.Item{ignored, missing}, rutter.Health{Status: rutter.Healthy}},
-		{"a child that is missing", []health.Item{item("Application", "a", rutter.Missing)}, rutter.Health{Status: rutter.Healthy}},
-		{"a child that is unknown", []health.Item{item("Application", "a", rutter.HealthUnknown)}, rutter.Health{Status: rutter.Healthy}},
+		{"a child that is unknown", []health.Item{item("Application", "a", rutter.HealthUnknown)}, rutter.Health{Status: rutter.HealthUnknown, Message: "Caused by argoproj.io/Application:ns/a"}},
 		{"a child on its way", []health.Item{item("Application", "a", rutter.Progressing)},
 			rutter.Health{Status: rutter.Progressing, Message: "Caused by argoproj.io/Application:ns/a"}},
 	}

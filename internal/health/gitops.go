@@ -1,6 +1,8 @@
 package health
 
 import (
+	"reflect"
+
 	rutter "github.com/rutterhq/rutter"
 )
 
@@ -15,8 +17,10 @@ func application(o object) rutter.Health {
 	own := rutter.Health{Status: rutter.HealthState(text(reported, "status")), Message: text(reported, "message")}
 	sync := text(dict(o.status, "sync"), "status")
 	switch own.Status {
-	case rutter.Degraded, rutter.Missing, rutter.HealthUnknown, rutter.Progressing:
+	case rutter.Degraded, rutter.HealthUnknown, rutter.Progressing:
 		return own
+	case rutter.Missing:
+		return progressing("Nothing of the application is live yet") // a parent that counts nothing for it would be Healthy (B39)
 	case rutter.Healthy, rutter.Suspended:
 	case "":
 		return progressing("The application has no health yet")
@@ -56,23 +60,44 @@ func staleApplication(o object) string {
 	return ""
 }
 
+// sameSources reports whether the status is about the sources of the spec, in all that
+// they say: other values of a chart are another source too.
 func sameSources(spec, compared map[string]any) bool {
-	fields := []string{"repoURL", "path", "targetRevision", "chart"}
 	if many := list(spec, "sources"); len(many) > 0 {
-		other := list(compared, "sources")
-		if len(many) != len(other) {
-			return false
-		}
-		for i := range many {
-			a, _ := many[i].(map[string]any)
-			b, _ := other[i].(map[string]any)
-			if !agree(a, b, fields...) {
-				return false
+		return reflect.DeepEqual(said(many), said(list(compared, "sources")))
+	}
+	return reflect.DeepEqual(said(dict(spec, "source")), said(dict(compared, "source")))
+}
+
+// said is a value without what is empty, which statuses leave out.
+func said(v any) any {
+	switch x := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for k, e := range x {
+			if e = said(e); e != nil {
+				out[k] = e
 			}
 		}
-		return true
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(x))
+		for _, e := range x {
+			out = append(out, said(e))
+		}
+		if len(out) == 0 {
+			return nil
+		}
+		return out
+	case string, bool, int64, float64:
+		if x == "" || x == false || x == int64(0) || x == float64(0) {
+			return nil
+		}
 	}
-	return agree(dict(spec, "source"), dict(compared, "source"), fields...)
+	return v
 }
 
 // agree reports whether the texts that a declares are the same in b; what a

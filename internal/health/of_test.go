@@ -206,7 +206,7 @@ func TestGitOps(t *testing.T) {
 		{"about to sync", app, `{operation: {sync: {}}, status: {health: {status: Healthy}, sync: {status: Synced}}}`, rutter.Progressing, "waiting to start"},
 		{"of another generation", app, `{metadata: {generation: 3}, status: {observedGeneration: 2, health: {status: Healthy}, sync: {status: Synced}}}`, rutter.Progressing, "generation 3"},
 		{"degraded", app, `{status: {health: {status: Degraded, message: why}, sync: {status: OutOfSync}}}`, rutter.Degraded, "why"},
-		{"missing", app, `{status: {health: {status: Missing}, sync: {status: OutOfSync}}}`, rutter.Missing, ""},
+		{"missing", app, `{status: {health: {status: Missing}, sync: {status: OutOfSync}}}`, rutter.Progressing, "Nothing of the application"},
 		{"a word that is no health", app, `{status: {health: {status: Great}, sync: {status: Synced}}}`, rutter.HealthUnknown, "Great"},
 
 		{"no conditions", set, `{}`, rutter.Progressing, ""},

@@ -35,24 +35,28 @@ func (e *Engine) Terminate(id rutter.UnitID, request string, began time.Time) {
 		return
 	}
 	u.mu.Lock()
+	acted := false
 	if u.request != nil && request != "" && u.request.ID == request {
 		now := e.now()
 		u.last = &rutter.OperationReport{Request: *u.request, Phase: rutter.OperationFailed, Message: terminated, StartedAt: now, FinishedAt: now, Partial: true}
-		u.request, u.news = nil, true
+		u.request, u.news, acted = nil, true, true
 		u.notify()
 	}
 	switch op := u.op; {
 	case op == nil || request != "" && op.report.Request.ID != request || !began.IsZero() && !op.report.StartedAt.Truncate(time.Second).Equal(began):
 	case !op.retryAt.IsZero():
 		e.endWaiting(u, terminated)
+		acted = true
 	case !op.terminated:
-		op.terminated = true
+		op.terminated, acted = true, true
 		op.report.Phase, op.report.Message = rutter.OperationTerminating, "operation is terminating"
 		op.cancel()
 	}
 	u.mu.Unlock()
-	e.opts.Changed(id, false)
-	e.queue.add(id)
+	if acted { // the wish is seen again with each look at the status
+		e.opts.Changed(id, false)
+		e.queue.add(id)
+	}
 }
 
 // endWaiting ends an operation that only waits for its next attempt; u.mu is held.

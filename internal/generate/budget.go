@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -14,22 +15,96 @@ import (
 
 const (
 	// AnnotationBudget on a set is how much of it may be deleted without asking:
-	// "10%", "10% min 5", or a number.
+	// "10%", "10% min 5", or a number, and for how long what went counts: "10% per 24h".
 	AnnotationBudget = "rutter.dev/deletion-budget"
 	// AnnotationApprove on a set is the digest of a held plan that may be carried out.
 	AnnotationApprove = "rutter.dev/approve"
 )
 
-// Budget is how many Applications of a set one decision may delete without
-// being asked: a share of them, and at least Min.
-type Budget = rutter.Budget
+// Budget is how many Applications of a set may be deleted within some time without
+// being asked.
+type Budget struct {
+	rutter.Budget
+
+	// Window is how long what went counts: 0 is defaultWindow, and less than that is
+	// not at all.
+	Window time.Duration
+}
+
+const (
+	// defaultWindow is long enough that a list which loses a few of its elements with
+	// every answer is noticed, and short enough for work that goes on.
+	defaultWindow = time.Hour
+	maxWindow     = 7 * 24 * time.Hour
+)
 
 // DefaultBudget holds where neither the operator nor the set says otherwise.
-var DefaultBudget = Budget{Percent: 25, Min: 3}
+var DefaultBudget = Budget{Budget: rutter.Budget{Percent: 25, Min: 3}}
 
-// ParseBudget reads "10%", "10% min 5", or a number, which then is all. What a
-// percentage leaves out is that of the default.
-func ParseBudget(text string) (Budget, error) { return rutter.ParseBudget(text, DefaultBudget.Min) }
+// window is how long what went counts; 0 is not at all.
+func (b Budget) window() time.Duration {
+	if b.Window == 0 {
+		return defaultWindow
+	}
+	return max(b.Window, 0)
+}
+
+// String is how the budget is written.
+func (b Budget) String() string {
+	if w := b.window(); w != defaultWindow {
+		return b.Budget.String() + " per " + shortDuration(w)
+	}
+	return b.Budget.String()
+}
+
+// shortDuration is a duration as people write it: 30m and not 30m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// windowForm divides a budget from how long what went counts.
+var windowForm = regexp.MustCompile(`^(.*?)(?:\s*,?\s+per\s+(\S{1,20}))?\s*$`)
+
+// ParseBudget reads what rutter.ParseBudget reads, and "per 30m" after it.
+func ParseBudget(text string) (Budget, error) {
+	share, window := text, ""
+	if m := windowForm.FindStringSubmatch(text); m != nil {
+		share, window = m[1], m[2]
+	}
+	b := Budget{}
+	var err error
+	if b.Budget, err = rutter.ParseBudget(share, DefaultBudget.Min); err != nil {
+		return Budget{}, fmt.Errorf("%w; for how long what went counts may follow: 10%% per 24h", err)
+	}
+	if b.Window, err = parseWindow(window); err != nil {
+		return Budget{}, rutter.Errorf(rutter.CodeInvalid, "%q is not a deletion budget: %w", text, err)
+	}
+	return b, nil
+}
+
+// parseWindow reads how long what went counts.
+func parseWindow(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	switch {
+	case err != nil || d < 0 || d > 0 && d < time.Second || d > maxWindow:
+		return 0, fmt.Errorf("%q is no time from 1s to 168h, such as 30m; 0s is not to count what went", text)
+	case d == 0:
+		return -1, nil
+	case d == defaultWindow:
+		return 0, nil
+	}
+	return d.Truncate(time.Second), nil
+}
 
 // budget is the one that holds for a set. One that cannot be read must not let
 // through more than the operator's, so that one holds then.
@@ -51,8 +126,8 @@ func (p Policy) budget(set *v1alpha1.ApplicationSet) (Budget, error) {
 
 // Held is a plan of removals that waits for somebody, or that somebody approved.
 type Held struct {
-	// Digest names the plan: the set's UID and the names and UIDs of what it
-	// deletes, and nothing that changes by itself.
+	// Digest names the plan: the set's UID, the names and UIDs of what it deletes and
+	// whether their objects stay, and nothing that changes by itself.
 	Digest string
 	// Names are those of the Applications, in order.
 	Names []string
@@ -60,6 +135,11 @@ type Held struct {
 	Limit, Of int
 	// Empties says that the set would be left with none.
 	Empties bool
+	// Preserves says that the set preserves the objects of what is deleted.
+	Preserves bool
+	// Recent counts those that went without being asked within Window.
+	Recent int
+	Window time.Duration
 	// Paused counts those that would go too, if no person held them, and Waited says
 	// that some of the plan waited before: what is left of a plan waits on.
 	Paused  int
@@ -70,8 +150,10 @@ type Held struct {
 
 // Over reports whether so many of the plan's removals need an approval.
 func (h *Held) Over(removals int) bool {
-	return h.Empties || h.Waited || removals+h.Paused > h.Limit
+	return h.Empties || h.Waited || h.exceeds(removals)
 }
+
+func (h *Held) exceeds(removals int) bool { return removals+h.Paused+h.Recent > h.Limit }
 
 // Reason says why the plan waits and what to do.
 func (h *Held) Reason() string {
@@ -80,14 +162,21 @@ func (h *Held) Reason() string {
 
 // Why says why so many of the plan's removals wait.
 func (h *Held) Why(removals int) string {
-	if h.Empties {
-		return fmt.Sprintf("the set generates nothing any more: all that it has left would be deleted, %d Applications", removals)
+	stay := ""
+	if h.Preserves {
+		stay = " without their objects"
 	}
-	why := fmt.Sprintf("%d of %d Applications would be deleted", removals, h.Of)
+	if h.Empties {
+		return fmt.Sprintf("the set generates nothing any more: all that it has left would be deleted%s, %d Applications", stay, removals)
+	}
+	why := fmt.Sprintf("%d of %d Applications would be deleted%s", removals, h.Of, stay)
 	if h.Paused > 0 {
 		why += fmt.Sprintf(", and %d more that are held", h.Paused)
 	}
-	if removals+h.Paused <= h.Limit {
+	if h.Recent > 0 {
+		why += fmt.Sprintf(", after %d within %s", h.Recent, shortDuration(h.Window))
+	}
+	if !h.exceeds(removals) {
 		why += ", what is left of a plan that waits"
 	}
 	return why + fmt.Sprintf(", at most %d go without approval", h.Limit)
@@ -135,9 +224,12 @@ func PlanDigest(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) stri
 
 // newHeld is the plan of deleting these, which are in order.
 func newHeld(set *v1alpha1.ApplicationSet, apps []*v1alpha1.Application) *Held {
-	h := &Held{}
+	h := &Held{Preserves: Preserves(set)}
 	sum := sha256.New()
 	sum.Write([]byte(set.UID))
+	if h.Preserves { // to leave their objects is another plan
+		sum.Write([]byte("\x00objects stay"))
+	}
 	for _, app := range apps {
 		h.Names = append(h.Names, app.Name)
 		one := memberOf(set, app)
@@ -158,13 +250,34 @@ func memberOf(set *v1alpha1.ApplicationSet, app *v1alpha1.Application) [sha256.S
 // that a plan that was carried out in part, when the process was killed, is
 // still known as the approved one. Without it the rest would wait again.
 func (h *Held) Ticket() string {
-	return h.Digest + ":" + writeMembers(h.members)
+	return h.Digest + ":" + writeMembers(h.members) + h.fate()
 }
 
-// covers reports whether a ticket is of the approved plan and has all of these.
+// fate is how a ticket ends whose plan leaves the objects.
+func (h *Held) fate() string {
+	if h.Preserves {
+		return ticketPreserves
+	}
+	return ""
+}
+
+const ticketPreserves = ":objects-stay"
+
+// ofApproved reports whether a ticket is of the plan with that digest.
+func ofApproved(ticket, approved string) bool {
+	digest, _, ok := strings.Cut(ticket, ":")
+	return ok && digest == approved && approved != ""
+}
+
+// covers reports whether a ticket is of the approved plan and has all of these,
+// with the same end.
 func covers(ticket, approved string, h *Held) bool {
-	digest, encoded, ok := strings.Cut(ticket, ":")
-	if !ok || digest != approved {
+	if !ofApproved(ticket, approved) {
+		return false
+	}
+	_, encoded, _ := strings.Cut(ticket, ":")
+	encoded, stay := strings.CutSuffix(encoded, ticketPreserves)
+	if stay != h.Preserves {
 		return false
 	}
 	members, ok := readMembers(encoded)

@@ -52,7 +52,7 @@ func TestBudgets(t *testing.T) {
 // FuzzAnnotations: whatever people annotate ends in an answer, and what is
 // accepted is read as it is written.
 func FuzzAnnotations(f *testing.F) {
-	for _, s := range []string{"10% min 5", "7", "who=a; why=b; until=2026-08-01T12:00:00Z", "who==;;until=", "deadbeef:AAAA"} {
+	for _, s := range []string{"10% min 5", "7", "5% per 90m", "who=a; why=b; until=2026-08-01T12:00:00Z", "who==;;until=", "deadbeef:AAAA"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -2,9 +2,11 @@ package generate
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/json"
 	"io"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -16,11 +18,13 @@ import (
 const (
 	memoryPrefix = "rutter-applicationset-"
 	// MemoryAnswers is the key of Memory, MemoryTicket that of Decision.Ticket,
-	// MemoryHeld that of Decision.Held, and MemoryWaiting that of Decision.Waiting.
+	// MemoryHeld that of Decision.Held, MemoryWaiting that of Decision.Waiting, and
+	// MemoryRemoved that of Decision.Removed.
 	MemoryAnswers = "answers"
 	MemoryTicket  = "approved"
 	MemoryHeld    = "held"
 	MemoryWaiting = "waiting"
+	MemoryRemoved = "removed"
 )
 
 // MemoryName is the name of that ConfigMap: one that is made again with the same
@@ -34,13 +38,21 @@ type heldForm struct {
 	Limit   int      `json:"limit"`
 	Of      int      `json:"of"`
 	Empties bool     `json:"empties,omitempty"`
+	Stay    bool     `json:"objectsStay,omitempty"`
+	Paused  int      `json:"paused,omitempty"`
+	Recent  int      `json:"recent,omitempty"`
+	Within  string   `json:"within,omitempty"`
 	Names   []string `json:"names"`
 }
 
 // Encode writes the plan in at most limit bytes, for those who show it: where it
 // would not fit, the last names are left out.
 func (h *Held) Encode(limit int) ([]byte, error) {
-	form := heldForm{Digest: h.Digest, Count: len(h.Names), Limit: h.Limit, Of: h.Of, Empties: h.Empties, Names: h.Names}
+	form := heldForm{Digest: h.Digest, Count: len(h.Names), Limit: h.Limit, Of: h.Of, Empties: h.Empties,
+		Stay: h.Preserves, Paused: h.Paused, Recent: h.Recent, Names: h.Names}
+	if h.Recent > 0 {
+		form.Within = h.Window.String()
+	}
 	for {
 		raw, err := json.Marshal(form)
 		if err != nil {
@@ -75,6 +87,10 @@ func DecodeHeld(data []byte) (*ShownPlan, error) {
 	if err := json.Unmarshal(raw, &form); err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "the held plan cannot be read: %w", err)
 	}
-	h := Held{Digest: form.Digest, Names: form.Names, Limit: form.Limit, Of: form.Of, Empties: form.Empties}
+	h := Held{Digest: form.Digest, Names: form.Names, Limit: form.Limit, Of: form.Of, Empties: form.Empties,
+		Preserves: form.Stay, Paused: form.Paused, Recent: form.Recent}
+	if h.Window, err = time.ParseDuration(cmp.Or(form.Within, "0s")); err != nil {
+		return nil, rutter.Errorf(rutter.CodeInvalid, "the held plan cannot be read: %w", err)
+	}
 	return &ShownPlan{Held: h, Count: form.Count}, nil
 }

@@ -85,7 +85,6 @@ func TestOutliving(t *testing.T) {
 // set says is to stay.
 func TestPreservedWorkloads(t *testing.T) {
 	set := setOf(t, withTemplate(listOf("a"), "{{name}}", "x"))
-	const cascade = "resources-finalizer.argocd.argoproj.io"
 	set.Spec.Template.Finalizers = []string{"mine.example.org/x", cascade + "/background"}
 	set.Spec.SyncPolicy = &v1alpha1.ApplicationSetSyncPolicy{PreserveResourcesOnDeletion: true}
 	r := generate.Generate(set, fleet())

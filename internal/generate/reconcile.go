@@ -85,8 +85,9 @@ type Policy struct {
 	// Ticket is what Decision.Ticket was, for as long as an approved plan is
 	// being carried out.
 	Ticket string
-	// Waiting is what Decision.Waiting was.
+	// Waiting is what Decision.Waiting was, and Removed what Decision.Removed was.
 	Waiting string
+	Removed string
 	// HandOver says that the caller can carry out Release: an Application that
 	// moves within its set, or to another one, is then not deleted and made again.
 	HandOver bool
@@ -146,6 +147,9 @@ type Decision struct {
 	// Waiting says which removals wait, also while it is not known whether they are
 	// wanted; it is to be kept, and given back in Policy.Waiting.
 	Waiting string
+	// Removed says what went lately without being asked, which counts towards the
+	// budget; it is to be kept before anything goes, and given back in Policy.Removed.
+	Removed string
 	// Holds are those in force on Applications of the set, by name.
 	Holds []ApplicationHold
 	// Requeue is when the first hold ends; 0 is never.
@@ -190,6 +194,8 @@ func Decide(set *v1alpha1.ApplicationSet, generated Result, live []*v1alpha1.App
 	}
 	rc.removals(live)
 	rc.keepWaiting(byName, wanted)
+	rc.keepTicket()
+	rc.decision.Removed = rc.writeRemoved()
 	rc.keepUp()
 	rc.decision.Freeing = rc.freeing(byName)
 	slices.SortFunc(rc.decision.Changes, func(a, b Change) int { return strings.Compare(a.Name, b.Name) })
@@ -213,8 +219,10 @@ type reconciliation struct {
 	held map[string]bool
 	// gone are those that no element generates, in order, and paused those of them
 	// that stay because a person holds them.
-	gone     []*v1alpha1.Application
-	paused   []*v1alpha1.Application
+	gone   []*v1alpha1.Application
+	paused []*v1alpha1.Application
+	// recent is what went lately without being asked, and when.
+	recent   map[uint32]int64
 	decision Decision
 }
 

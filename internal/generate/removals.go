@@ -41,6 +41,8 @@ func (rc *reconciliation) unwanted(live *v1alpha1.Application) {
 // goes without its objects, the rest goes if the budget or somebody allows it.
 func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 	rc.passHolds()
+	budget, err := rc.policy.budget(rc.set)
+	rc.recall(budget.window(), live)
 	gone := rc.gone
 	if rc.policy.HandOver && len(gone) > 0 {
 		gone = rc.handOver(gone, live)
@@ -48,16 +50,18 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 	if len(gone) == 0 {
 		return
 	}
-	budget, err := rc.policy.budget(rc.set)
 	if err != nil {
 		rc.decision.Errors = append(rc.decision.Errors, err)
 	}
 	plan := newHeld(rc.set, gone)
-	plan.Limit, plan.Of, plan.budget = budget.Limit(rc.owned), rc.owned, budget
-	plan.Paused, plan.Waited = len(rc.paused), rc.waited(gone, budget)
+	plan.Limit, plan.Of, plan.budget = budget.Limit(rc.owned+len(rc.recent)), rc.owned, budget
+	plan.Paused, plan.Waited, plan.Recent, plan.Window = len(rc.paused), rc.waited(gone, budget), len(rc.recent), budget.window()
 	plan.Empties = len(rc.generated.Applications) == 0 && len(rc.gone)+len(rc.paused)+rc.letGo == rc.owned
-	if rc.waits(plan) {
+	switch over := plan.Over(len(gone)); {
+	case over && rc.waits(plan):
 		rc.decision.Held = plan
+	case !over:
+		rc.spend(plan) // what a person allowed by name costs nothing
 	}
 	reason := "no element generates it; " + plan.Reason()
 	if plan.Empties {
@@ -72,11 +76,8 @@ func (rc *reconciliation) removals(live []*v1alpha1.Application) {
 	}
 }
 
-// waits reports whether a plan of removals needs an approval that it has not.
+// waits reports whether a plan of removals that is over the budget has no approval.
 func (rc *reconciliation) waits(plan *Held) bool {
-	if !plan.Over(len(plan.Names)) {
-		return false
-	}
 	if len(rc.generated.Elements) == 0 && rc.set.Annotations[AnnotationAllowEmpty] == "true" {
 		return false
 	}

@@ -43,7 +43,7 @@ func (r *waitRoom) decide(names ...string) (deleted []string, held *generate.Hel
 func (r *waitRoom) outage() {
 	r.t.Helper()
 	set := setOf(r.t, withTemplate("- git: {repoURL: 'https://nowhere', directories: [{path: '*'}]}", "{{path}}", "x"))
-	set.UID = "u"
+	set.UID, set.Annotations = "u", r.notes
 	if deleted, _ := r.carryOut(generate.Decide(set, generate.Generate(set, fleet()), r.live, r.policy)); len(deleted) > 0 {
 		r.t.Errorf("an outage deletes %v", deleted)
 	}
@@ -62,7 +62,7 @@ func (r *waitRoom) carryOut(d generate.Decision) (deleted []string, held *genera
 		}
 		live = append(live, &app)
 	}
-	r.live, r.policy.Waiting, r.policy.Ticket = live, d.Waiting, d.Ticket
+	r.live, r.policy.Waiting, r.policy.Ticket, r.policy.Removed = live, d.Waiting, d.Ticket, d.Removed
 	return deleted, d.Held
 }
 

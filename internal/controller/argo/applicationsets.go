@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -47,7 +46,7 @@ const (
 type applicationSets struct {
 	*Controllers
 
-	wakes chan event.TypedGenericEvent[*v1alpha1.ApplicationSet]
+	wakes wakes
 
 	mu     sync.Mutex
 	states map[types.NamespacedName]*setState
@@ -71,9 +70,8 @@ type applicationSets struct {
 }
 
 func newApplicationSets(c *Controllers) *applicationSets {
-	return &applicationSets{Controllers: c, wakes: make(chan event.TypedGenericEvent[*v1alpha1.ApplicationSet], 1024),
-		states: map[types.NamespacedName]*setState{}, written: map[types.NamespacedName]string{},
-		metrics: newSetMetrics(), moves: newMoves()}
+	return &applicationSets{Controllers: c, states: map[types.NamespacedName]*setState{},
+		written: map[types.NamespacedName]string{}, metrics: newSetMetrics(), moves: newMoves()}
 }
 
 func (s *applicationSets) setup(mgr ctrl.Manager) error {
@@ -89,10 +87,7 @@ func (s *applicationSets) setup(mgr ctrl.Manager) error {
 			UpdateFunc: s.childChanged, CreateFunc: s.childCreated,
 			DeleteFunc: s.childDeleted,
 		})).
-		WatchesRawSource(source.Channel(s.wakes, handler.TypedEnqueueRequestsFromMapFunc(
-			func(_ context.Context, set *v1alpha1.ApplicationSet) []reconcile.Request {
-				return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(set)}}
-			}))).
+		WatchesRawSource(source.Func(s.wakes.start)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: cmp.Or(s.opts.Sets.Concurrency, setEvaluations)}).
 		Complete(s)
 }
@@ -114,6 +109,9 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 	}
 	if set.DeletionTimestamp != nil {
 		s.leaves(key)
+		if !s.ready(key) { // which clusters there are is not known: their objects would be left behind
+			return reconcile.Result{}, nil
+		}
 		return s.teardown(ctx, &set)
 	}
 	if !s.take(key) {
@@ -137,6 +135,7 @@ func (s *applicationSets) Reconcile(ctx context.Context, req reconcile.Request) 
 func (s *applicationSets) forget(key types.NamespacedName) {
 	s.opts.Engine.Repos().Unsubscribe("appset/" + key.String())
 	s.memories.drop(key)
+	s.retain(key, nil) // what it was about to give up is its owner's, or nobody's
 	s.moves.forget(key)
 	s.keepers.drop(key.Namespace)
 	s.metrics.drop(key)
@@ -201,8 +200,9 @@ func (s *applicationSets) decide(ctx context.Context, set *v1alpha1.ApplicationS
 		return err
 	}
 	s.noteGenerated(set, o.result)
-	policy.Ticket, policy.Waiting, policy.Elsewhere = before.ticket, before.waiting, s.elsewhere(set, live)
+	policy.Ticket, policy.Waiting, policy.Removed, policy.Elsewhere = before.ticket, before.waiting, before.removed, s.elsewhere(set, live)
 	o.decision = generate.Decide(set, o.result, s.staying(set, live), policy)
+	o.unsure = o.decision.Waiting != "" && o.decision.Ticket == "" && o.result.Completeness != generate.Complete
 	return s.handOver(ctx, set, o)
 }
 
@@ -229,7 +229,9 @@ func (s *applicationSets) policy(ctx context.Context, set *v1alpha1.ApplicationS
 // is heard.
 func (s *applicationSets) next(key types.NamespacedName, o *outcome) reconcile.Result {
 	failed := len(o.result.Errors) > 0
-	s.metrics.wait(key, o.decision.Held)
+	if !o.unsure {
+		s.metrics.wait(key, o.decision.Held)
+	}
 	pause := earliest(o.result.Requeue, o.decision.Requeue, o.requeue)
 	s.mu.Lock()
 	defer s.mu.Unlock()

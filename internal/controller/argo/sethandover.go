@@ -149,7 +149,7 @@ func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, 
 	}
 	if o.decision.Held != nil {
 		for _, name := range o.decision.Held.Names {
-			names[name] = true
+			names[name] = false
 		}
 	}
 	var others map[types.NamespacedName]bool
@@ -160,7 +160,9 @@ func (s *applicationSets) postpone(key types.NamespacedName, siblings []string, 
 	since, pending := s.moves.give(key, names, others, now)
 	if pending != "" {
 		o.requeue = earliest(o.requeue, releaseRetry)
-		o.decision.Held = nil // some of it may be moves: nobody is asked to approve what is not known to be so
+		// Some of it may be moves: nobody is asked to approve what is not known to be so.
+		o.unsure = o.unsure || o.decision.Held != nil
+		o.decision.Held = nil
 	}
 	for i := range o.decision.Changes {
 		c := &o.decision.Changes[i]

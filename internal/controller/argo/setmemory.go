@@ -34,10 +34,13 @@ type memory struct {
 	answers generate.Memory
 	digest  string
 	ticket  string
-	// held is the digest of the removals that wait, as it was written last, and
-	// waiting which they are.
+	// held is the digest of the removals that wait, as it was written last, shown
+	// what commands show of them, and waiting which they are.
 	held    string
+	shown   []byte
 	waiting string
+	// removed is what went lately without being asked.
+	removed string
 	stored  bool
 	// fleeting says that we may not keep it: it lasts as long as the process.
 	fleeting bool
@@ -106,7 +109,8 @@ func (s *applicationSets) recall(ctx context.Context, set *v1alpha1.ApplicationS
 	if err != nil {
 		return memory{}, fmt.Errorf("read the memory of ApplicationSet %s/%s: %w", set.Namespace, set.Name, err)
 	}
-	one := memory{stored: true, ticket: stored.Data[generate.MemoryTicket], waiting: stored.Data[generate.MemoryWaiting], held: heldIn(stored)}
+	one := memory{stored: true, ticket: stored.Data[generate.MemoryTicket], waiting: stored.Data[generate.MemoryWaiting],
+		removed: stored.Data[generate.MemoryRemoved], shown: stored.BinaryData[generate.MemoryHeld], held: heldIn(stored)}
 	if one.answers, err = generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers]); err != nil {
 		s.opts.Logger.Warn("the memory of an ApplicationSet cannot be read and is made anew", "set", set.Namespace+"/"+set.Name, "err", err)
 		one.answers = generate.Memory{}
@@ -125,12 +129,17 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	if err != nil {
 		return err
 	}
-	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, waiting: o.decision.Waiting, stored: true}
-	if o.decision.Held != nil {
-		next.held = o.decision.Held.Digest
+	next := memory{answers: answers, digest: digest, ticket: o.decision.Ticket, waiting: o.decision.Waiting, removed: o.decision.Removed, stored: true}
+	switch h := o.decision.Held; {
+	case h != nil && h.Digest == before.held, h == nil && o.unsure:
+		next.held, next.shown = before.held, before.shown
+	case h != nil:
+		next.held = h.Digest
+		if next.shown, err = h.Encode(heldLimit); err != nil {
+			return err
+		}
 	}
-	same := digest == before.digest && next.ticket == before.ticket && next.held == before.held && next.waiting == before.waiting
-	if same || !before.stored && answers.Len() == 0 && next.ticket == "" && next.held == "" && next.waiting == "" {
+	if next.same(before) || !before.stored && next.same(memory{digest: digest}) && answers.Len() == 0 {
 		return nil
 	}
 	if next.fleeting = before.fleeting || s.opts.Sets.DryRun; next.fleeting {
@@ -138,20 +147,18 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 		return nil
 	}
 	stored := memoryOf(set)
-	stored.Data = map[string]string{}
-	if next.ticket != "" {
-		stored.Data[generate.MemoryTicket] = next.ticket
-	}
-	if next.waiting != "" {
-		stored.Data[generate.MemoryWaiting] = next.waiting
-	}
-	stored.BinaryData = map[string][]byte{}
-	if next.held != "" {
-		if stored.BinaryData[generate.MemoryHeld], err = o.decision.Held.Encode(heldLimit); err != nil {
-			return err
+	stored.Data, stored.BinaryData = map[string]string{}, map[string][]byte{}
+	room := memoryLimit - len(next.shown)
+	for key, text := range map[string]string{generate.MemoryTicket: next.ticket, generate.MemoryWaiting: next.waiting, generate.MemoryRemoved: next.removed} {
+		if text != "" {
+			stored.Data[key] = text
 		}
+		room -= len(text)
 	}
-	data, left, err := answers.Encode(memoryLimit - len(next.ticket) - len(next.waiting) - len(stored.BinaryData[generate.MemoryHeld]))
+	if next.held != "" {
+		stored.BinaryData[generate.MemoryHeld] = next.shown
+	}
+	data, left, err := answers.Encode(room)
 	if err != nil {
 		return err
 	}
@@ -168,6 +175,11 @@ func (s *applicationSets) keep(ctx context.Context, set *v1alpha1.ApplicationSet
 	}
 	s.memories.put(set, next)
 	return nil
+}
+
+// same reports whether two memories are written as the same.
+func (m memory) same(other memory) bool {
+	return m.digest == other.digest && m.ticket == other.ticket && m.held == other.held && m.waiting == other.waiting && m.removed == other.removed
 }
 
 // heldIn is the digest of the removals that wait, as a memory has them.

@@ -23,8 +23,8 @@ type moves struct {
 	// begun counts the evaluations of each set, and running says that one is on.
 	begun   map[types.NamespacedName]int
 	running map[types.NamespacedName]bool
-	// unwanted is what a set is to delete, and since when.
-	unwanted map[types.NamespacedName]map[string]time.Time
+	// unwanted is what a set is to delete.
+	unwanted map[types.NamespacedName]map[string]loss
 	// awaits are the evaluations of other sets that must be over before.
 	awaits map[types.NamespacedName]map[types.NamespacedName]int
 	// nudging are the sets that are about to be woken for what was made.
@@ -36,9 +36,16 @@ type moves struct {
 	handing map[rutter.UnitID]types.NamespacedName
 }
 
+// loss is since when an Application is to be deleted; one that waits for an approval
+// is not going yet.
+type loss struct {
+	since time.Time
+	going bool
+}
+
 func newMoves() *moves {
 	return &moves{generated: map[types.NamespacedName][]string{}, begun: map[types.NamespacedName]int{}, running: map[types.NamespacedName]bool{},
-		unwanted: map[types.NamespacedName]map[string]time.Time{}, awaits: map[types.NamespacedName]map[types.NamespacedName]int{},
+		unwanted: map[types.NamespacedName]map[string]loss{}, awaits: map[types.NamespacedName]map[types.NamespacedName]int{},
 		nudging: map[types.NamespacedName]bool{}, adopted: map[types.UID]time.Time{}, handing: map[rutter.UnitID]types.NamespacedName{}}
 }
 
@@ -80,9 +87,11 @@ func (m *moves) fail(key types.NamespacedName) {
 	}
 }
 
-// give notes what somebody is to delete, and returns since when that is so, and
+// give notes what somebody is to delete, false where that waits for an approval,
+// and returns since when that is so, and
 // one of the sets that must be evaluated before: of what is new, each one whose
-// answer may be older. An evaluation is waited for once, so that two sets do not
+// answer may be older. What was approved is new again, however long it waited: it
+// may have been given to another set meanwhile. An evaluation is waited for once, so that two sets do not
 // wait for each other for ever. siblings are the other sets, true where they are
 // about to be evaluated.
 func (m *moves) give(key types.NamespacedName, names map[string]bool, siblings map[types.NamespacedName]bool, now time.Time) (since map[string]time.Time, pending string) {
@@ -94,15 +103,17 @@ func (m *moves) give(key types.NamespacedName, names map[string]bool, siblings m
 		return nil, ""
 	}
 	since = make(map[string]time.Time, len(names))
+	losses := make(map[string]loss, len(names))
 	fresh := false
-	for name := range names {
-		t, known := m.unwanted[key][name]
-		if !known {
-			t, fresh = now, true
+	for name, going := range names {
+		l, known := m.unwanted[key][name]
+		if !known || going && !l.going {
+			l, fresh = loss{now, going}, true
 		}
-		since[name] = t
+		l.going = going
+		losses[name], since[name] = l, l.since
 	}
-	m.unwanted[key] = since
+	m.unwanted[key] = losses
 	if fresh {
 		m.await(key, siblings)
 	}
@@ -113,7 +124,7 @@ func (m *moves) give(key types.NamespacedName, names map[string]bool, siblings m
 			pending = other.Name
 		}
 	}
-	return maps.Clone(since), pending
+	return since, pending
 }
 
 // nudge returns the sets of a namespace that are to delete something, each once

@@ -15,6 +15,9 @@ import (
 type outcome struct {
 	result   generate.Result
 	decision generate.Decision
+	// unsure says that removals wait, and that it is not known at the moment which
+	// of them are still to: what was shown of them stays.
+	unsure bool
 	// written are the changes that were carried out.
 	written []generate.Change
 	// refusals are the Applications that cannot be what is generated, and failures

@@ -45,6 +45,8 @@ func (s *applicationSets) conditions(next *v1alpha1.ApplicationSet, o *outcome) 
 	case failed:
 	case h != nil:
 		upToDate, reason, message = false, v1alpha1.ApplicationSetReasonHeldOverBudget, fmt.Sprintf("%d deletions wait for an approval", len(h.Names))
+	case o.unsure:
+		upToDate, reason, message = false, v1alpha1.ApplicationSetReasonHeldOverBudget, "deletions wait for an approval"
 	case s.opts.Sets.DryRun && o.pending() > 0:
 		upToDate, reason, message = false, v1alpha1.ApplicationSetReasonModified, fmt.Sprintf("%d changes are not carried out: the controller runs with --applicationset-dry-run", o.pending())
 	}
@@ -59,7 +61,9 @@ func (s *applicationSets) conditions(next *v1alpha1.ApplicationSet, o *outcome) 
 		counted += "; warnings: " + few(warnings, shownProblems, "; ")
 	}
 	s.condition(next, v1alpha1.ApplicationSetConditionParametersGenerated, complete, generated, counted)
-	s.heldCondition(next, o.decision.Held)
+	if !o.unsure {
+		s.heldCondition(next, o.decision.Held)
+	}
 }
 
 // heldCondition says what waits for an approval. A set that never had such a

@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/rutterhq/rutter"
@@ -146,13 +145,6 @@ func unitID(key types.NamespacedName) rutter.UnitID {
 
 func keyOf(id rutter.UnitID) types.NamespacedName {
 	return types.NamespacedName{Namespace: id.Namespace, Name: id.Name}
-}
-
-// setEvent wakes the controller of ApplicationSets for one set.
-func setEvent(key types.NamespacedName) event.TypedGenericEvent[*v1alpha1.ApplicationSet] {
-	set := &v1alpha1.ApplicationSet{}
-	set.Namespace, set.Name = key.Namespace, key.Name
-	return event.TypedGenericEvent[*v1alpha1.ApplicationSet]{Object: set}
 }
 
 // Prime hands everything that is declared to the engine, members and

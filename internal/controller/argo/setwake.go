@@ -3,10 +3,12 @@ package argo
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -142,6 +144,17 @@ func (s *applicationSets) take(key types.NamespacedName) bool {
 	return was
 }
 
+// ready reports whether the members and the projects are known; else the set is
+// woken when they are.
+func (s *applicationSets) ready(key types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.primed {
+		s.state(key).dirty = true
+	}
+	return s.primed
+}
+
 // untilDue is how long it is until the set is evaluated though nothing is
 // heard; 0 is never.
 func (s *applicationSets) untilDue(key types.NamespacedName) time.Duration {
@@ -166,7 +179,43 @@ func (s *applicationSets) takeAsk(key types.NamespacedName) bool {
 // wake evaluates a set again.
 func (s *applicationSets) wake(key types.NamespacedName) {
 	s.mark(key)
-	s.wakes <- setEvent(key)
+	s.wakes.add(key)
+}
+
+// wakes are the sets that are woken by others than their own events. Whoever
+// wakes one never waits: the queue holds each set once, and what comes before it
+// is there is kept.
+type wakes struct {
+	mu    sync.Mutex
+	queue wakeQueue
+	early map[types.NamespacedName]bool
+}
+
+type wakeQueue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// start is a source of the controller: it takes what is woken from now on.
+func (w *wakes) start(_ context.Context, queue wakeQueue) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = queue
+	for key := range w.early {
+		queue.Add(reconcile.Request{NamespacedName: key})
+	}
+	w.early = nil
+	return nil
+}
+
+func (w *wakes) add(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.queue != nil {
+		w.queue.Add(reconcile.Request{NamespacedName: key})
+		return
+	}
+	if w.early == nil {
+		w.early = map[types.NamespacedName]bool{}
+	}
+	w.early[key] = true
 }
 
 // wakeClusterUsers evaluates every set again that reads the list of members or

@@ -10,9 +10,9 @@ import (
 	"github.com/rutterhq/rutter"
 )
 
-// listPause is the shortest time between two evaluations that pushes cause by
-// the lists of an owner's repositories: such a list may be long, and an owner
-// may push many times a minute.
+// listPause is the shortest time between two evaluations that events cause by
+// the lists of an owner's repositories, and by services of parameters, which every
+// event concerns: such a list may be long, and an owner may push many times a minute.
 const listPause = time.Minute
 
 // askedForge is a question to a hosting service.
@@ -102,7 +102,7 @@ func (l *listeners) heard(at time.Time, concerns func(q rutter.ForgeQuery, pullR
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for key, a := range l.by {
-		wake, list := a.plugins, false
+		wake, list := false, a.plugins
 		for _, q := range a.forges {
 			if !concerns(q.query, q.pulls) {
 				continue

@@ -19,8 +19,8 @@ import (
 // setOwner is the field manager of what ApplicationSets write.
 const setOwner = client.FieldOwner("rutter-applicationset")
 
-// carryOut writes what was decided: first the memory, without which an approved
-// plan must not begin, then what grows and changes, then what goes. A failure of
+// carryOut writes what was decided: first the memory, without which nothing is
+// deleted, as it says what was approved and how much went lately, then what grows and changes, then what goes. A failure of
 // one stops no other.
 func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.ApplicationSet, before memory, o *outcome) {
 	for _, c := range o.decision.Changes {
@@ -38,7 +38,7 @@ func (s *applicationSets) carryOut(ctx context.Context, set *v1alpha1.Applicatio
 	changes := o.decision.Changes
 	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Create || c.Verb == generate.Update })
 	s.keepUp(ctx, set, o)
-	if err != nil && o.decision.Ticket != "" {
+	if err != nil {
 		return
 	}
 	s.writeAll(ctx, set, o, changes, func(c generate.Change) bool { return c.Verb == generate.Delete || c.Verb == generate.Release })

@@ -173,10 +173,10 @@ func (h *Held) Why(removals int) string {
 	if h.Paused > 0 {
 		why += fmt.Sprintf(", and %d more that are held", h.Paused)
 	}
-	if h.Recent > 0 {
+	switch {
+	case h.exceeds(removals) && h.Recent > 0:
 		why += fmt.Sprintf(", after %d within %s", h.Recent, shortDuration(h.Window))
-	}
-	if !h.exceeds(removals) {
+	case !h.exceeds(removals):
 		why += ", what is left of a plan that waits"
 	}
 	return why + fmt.Sprintf(", at most %d go without approval", h.Limit)

@@ -304,10 +304,29 @@ func repository(t *testing.T, folders ...string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"}} {
-		if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
-			t.Fatalf("git %s: %v: %s", args, err, out)
-		}
-	}
+	git(t, dir, "init", "-q", "-b", "main")
+	commit(t, dir)
 	return dir
+}
+
+// write changes a file of a repository.
+func write(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commit commits all that is there.
+func commit(t *testing.T, dir string) {
+	t.Helper()
+	git(t, dir, "add", ".")
+	git(t, dir, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")
+}
+
+func git(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+		t.Fatalf("git %s: %v: %s", args, err, out)
+	}
 }

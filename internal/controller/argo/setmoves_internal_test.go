@@ -101,6 +101,67 @@ func TestMovesAwaitOthers(t *testing.T) {
 	}
 }
 
+// TestMovesThatFail: an evaluation that came to nothing is no answer, and a set that
+// goes is the answer that is waited for.
+func TestMovesThatFail(t *testing.T) {
+	a, b := setKey("a"), setKey("b")
+	lost := map[string]bool{"x": true}
+	now := time.Unix(1000, 0)
+	m := newMoves()
+	m.evaluated("a")
+	m.begin(b)
+	m.give(a, lost, map[types.NamespacedName]bool{b: false}, now)
+	m.fail(b)
+	if _, pending := m.give(a, lost, map[types.NamespacedName]bool{b: false}, now); pending != "b" {
+		t.Errorf("a failed evaluation is taken for an answer: %q", pending)
+	}
+	m.begin(b)
+	m.fail(b) // and again
+	if woken := m.evaluated("b", "x"); !slices.Equal(woken, []types.NamespacedName{a}) {
+		t.Errorf("who waited is not woken by the next one: %v", woken)
+	}
+
+	// b is deleted while its evaluation is waited for: that is never counted again.
+	m = newMoves()
+	m.evaluated("a")
+	m.evaluated("b")
+	m.give(a, lost, map[types.NamespacedName]bool{b: true}, now)
+	if !m.leave(b) {
+		t.Error("that it goes is news")
+	}
+	if woken := m.end(b); !slices.Equal(woken, []types.NamespacedName{a}) || len(m.awaits) > 0 {
+		t.Errorf("who waited for a set that goes is not woken: %v %v", woken, m.awaits)
+	}
+}
+
+// TestApprovedIsAwaitedAnew: what waited for an approval may have been given to
+// another set since it was first unwanted.
+func TestApprovedIsAwaitedAnew(t *testing.T) {
+	a, b := setKey("a"), setKey("b")
+	held, going := map[string]bool{"x": false}, map[string]bool{"x": true}
+	now := time.Unix(1000, 0)
+	m := newMoves()
+	m.evaluated("a")
+	m.evaluated("b")
+	clean, dirty := map[types.NamespacedName]bool{b: false}, map[types.NamespacedName]bool{b: true}
+	m.give(a, held, clean, now)
+	if _, pending := m.give(a, held, dirty, now.Add(time.Hour)); pending != "" {
+		t.Errorf("what waits for a person waits for %s", pending)
+	}
+	later := now.Add(2 * time.Hour)
+	since, pending := m.give(a, going, dirty, later)
+	if pending != "b" || !since["x"].Equal(later) {
+		t.Errorf("it goes at once, whatever b is about to have: %q, since %v", pending, since)
+	}
+	m.evaluated("b")
+	if since, pending = m.give(a, going, dirty, later.Add(time.Second)); pending != "" || !since["x"].Equal(later) {
+		t.Errorf("and waits once: %q, since %v", pending, since)
+	}
+	if _, pending = m.give(a, held, dirty, later); pending != "" {
+		t.Errorf("held again, it waits for %s", pending)
+	}
+}
+
 func TestMovesIncomplete(t *testing.T) {
 	m := newMoves()
 	m.note(setKey("a"), []string{"x", "y"}, true)

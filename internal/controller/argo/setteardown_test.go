@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,6 +92,101 @@ func TestTeardown(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestPreservedObjectsOutliveTheirSet: deleting a set that preserves the objects of
+// its Applications deletes none of them, however it is deleted: those of the
+// Applications that it writes, of those whose removal waits, and of one whose element
+// has an error, though all of them were made when the set did not say so.
+func TestPreservedObjectsOutliveTheirSet(t *testing.T) {
+	for _, how := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationBackground} {
+		t.Run(string(how), func(t *testing.T) { preservedOutlive(t, how) })
+	}
+}
+
+func preservedOutlive(t *testing.T, how metav1.DeletionPropagation) {
+	p := newPlane(t)
+	p.awaitCollector()
+	all := []string{"a", "b", "c", "d", "e", "f", "g"}
+	dir := repository(t, all...)
+	for _, name := range all {
+		write(t, dir, name+"/x.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: obj-"+name+"}\n")
+	}
+	commit(t, dir)
+	p.start(daemon.SetConfig{})
+	element := func(names ...string) string {
+		var out []string
+		for _, n := range names {
+			out = append(out, "{name: "+n+", path: "+n+"}")
+		}
+		return "{list: {elements: [" + strings.Join(out, ", ") + "]}}"
+	}
+	p.create(p.set(element(all...), func(set *v1alpha1.ApplicationSet) {
+		src := set.Spec.Template.Spec.Source
+		src.RepoURL, src.Path, src.TargetRevision = "file://"+dir, "{{.path}}", "main"
+		set.Spec.Template.Spec.Destination.Namespace = p.ns
+	}))
+	p.await(all, func(app *v1alpha1.Application) error {
+		if app.Status.Sync.Status != "Synced" {
+			return fmt.Errorf("it is %s", app.Status.Sync.Status)
+		}
+		return nil
+	})
+	before := p.objects()
+	if len(before) != len(all) {
+		t.Fatalf("the objects are %v", before)
+	}
+	// Four removals wait, c has no path, and the set says that objects are to stay.
+	broken := strings.Replace(element("a", "b", "c"), ", path: c", "", 1)
+	next := p.set(broken)
+	p.change(func(set *v1alpha1.ApplicationSet) {
+		set.Spec.Generators = next.Spec.Generators
+		set.Spec.GoTemplateOptions = []string{"missingkey=error"}
+		set.Spec.SyncPolicy = &v1alpha1.ApplicationSetSyncPolicy{PreserveResourcesOnDeletion: true}
+	})
+	p.awaitCondition(v1alpha1.ApplicationSetConditionDeletionsHeld, "True", v1alpha1.ApplicationSetReasonHeldOverBudget, "without their objects")
+	p.await(all, func(app *v1alpha1.Application) error {
+		if len(app.Finalizers) > 0 {
+			return fmt.Errorf("it still has %v", app.Finalizers)
+		}
+		return nil
+	})
+	if err := p.client.Delete(p.Context(), p.live(), client.PropagationPolicy(how)); err != nil {
+		t.Fatal(err)
+	}
+	p.await(nil)
+	testenv.Eventually(t, patience, func() error {
+		var left v1alpha1.ApplicationSetList
+		if err := p.client.List(p.Context(), &left, client.InNamespace(p.ns)); err != nil || len(left.Items) > 0 {
+			return fmt.Errorf("the set is still there: %d, %w", len(left.Items), err)
+		}
+		return nil
+	})
+	time.Sleep(500 * time.Millisecond) // what should not be deleted has the time to be
+	if diff := cmp.Diff(before, p.objects()); diff != "" {
+		t.Errorf("other objects than before:\n%s", diff)
+	}
+	for _, w := range p.writes.of("configmaps/obj-") {
+		if strings.HasPrefix(w, "DELETE") {
+			t.Errorf("a deletion: %s", w)
+		}
+	}
+}
+
+// objects are the UIDs of the ConfigMaps that the Applications have, by name.
+func (p *plane) objects() map[string]types.UID {
+	p.Helper()
+	var list corev1.ConfigMapList
+	if err := p.client.List(p.Context(), &list, client.InNamespace(p.ns)); err != nil {
+		p.Fatal(err)
+	}
+	out := map[string]types.UID{}
+	for i := range list.Items {
+		if o := &list.Items[i]; strings.HasPrefix(o.Name, "obj-") && o.DeletionTimestamp == nil {
+			out[o.Name] = o.UID
+		}
+	}
+	return out
 }
 
 // awaitCollector waits until the garbage collector knows the kind Application,

@@ -52,6 +52,17 @@ func TestListeners(t *testing.T) {
 	if d := cmp.Diff([]string{"plugin"}, woken(&l, now, about("nobody's"))); d != "" {
 		t.Errorf("a plugin is woken by everything: %s", d)
 	}
+	// But not as often as everything happens.
+	keys, after := l.heard(now.Add(time.Second), about("nobody's"))
+	if len(keys) != 0 || after[key("plugin")] != listPause-time.Second {
+		t.Errorf("woken again at once: %v, %v", keys, after)
+	}
+	if keys, after = l.heard(now.Add(2*time.Second), about("nobody's")); len(keys)+len(after) != 0 {
+		t.Errorf("woken more than once after the pause: %v, %v", keys, after)
+	}
+	if !l.listNow(key("plugin"), now.Add(listPause)) {
+		t.Error("what comes in the pause is lost")
+	}
 	l.drop(key("plugin"))
 
 	// What is being asked wakes already; what is asked no more does until the end.
@@ -71,7 +82,7 @@ func TestListeners(t *testing.T) {
 	if d := cmp.Diff([]string{"list"}, woken(&l, now, pushed)); d != "" {
 		t.Error(d)
 	}
-	keys, after := l.heard(now.Add(10*time.Second), pushed)
+	keys, after = l.heard(now.Add(10*time.Second), pushed)
 	if len(keys) != 0 || after[key("list")] != 50*time.Second {
 		t.Errorf("in the pause: %v, %v", keys, after)
 	}

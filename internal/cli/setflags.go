@@ -36,7 +36,7 @@ func setFlags(c *cobra.Command, o *SetOptions) {
 	}
 	text(&o.Policy, "policy", "what ApplicationSets may do: sync, create-only, create-update or create-delete")
 	yes(&o.PolicyOverride, "enable-policy-override", "let a set's applicationsSync win over --policy (default: true without --policy)")
-	text(&o.DeletionBudget, "deletion-budget", "how many Applications of a set may be deleted without an approval, such as \"10% min 5\" (default \"25% min 3\")")
+	text(&o.DeletionBudget, "deletion-budget", "how many Applications of a set may be deleted without an approval, such as \"10% min 5\" or \"10% per 24h\" (default \"25% min 3\", per hour)")
 	text(&o.PreservedAnnotations, "preserved-annotations", "annotations of Applications that survive, separated by commas")
 	text(&o.PreservedLabels, "preserved-labels", "labels of Applications that survive, separated by commas")
 	yes(&o.DryRun, "applicationset-dry-run", "write nothing for ApplicationSets but their status")

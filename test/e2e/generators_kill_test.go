@@ -83,7 +83,7 @@ func (f *fleetOfKills) text(other bool) string {
 	if !strings.Contains(generators, "- {") {
 		generators += " []"
 	}
-	text := strings.Replace(f.scene.text(generators, "", ""), f.set+"-{{.name}}", f.set+"-{{.app}}", 1)
+	text := strings.Replace(f.scene.text(generators, "", `, annotations: {rutter.dev/deletion-budget: "25% min 3 per 0s"}`), f.set+"-{{.name}}", f.set+"-{{.app}}", 1)
 	if other {
 		text = strings.Replace(text, `metadata: {name: "`+f.set+`"`, `metadata: {name: "`+f.set+`-other"`, 1)
 	}

@@ -30,6 +30,7 @@ kind: ApplicationSet
 metadata:
   name: ${SET}
   namespace: argocd
+  annotations: {rutter.dev/deletion-budget: 25% min 3 per 0s}
 spec:
   goTemplate: true
   generators:

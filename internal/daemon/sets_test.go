@@ -94,7 +94,7 @@ func TestSetOptions(t *testing.T) {
 	}
 	want := argo.SetOptions{
 		Policy: v1alpha1.ApplicationsSyncPolicyCreateUpdate, PreservedAnnotations: []string{"a", "b"}, PreservedLabels: []string{"c"},
-		DryRun: true, Concurrency: 7, ForgesListed: true, Budget: &generate.Budget{Percent: 10, Min: 5},
+		DryRun: true, Concurrency: 7, ForgesListed: true, Budget: &generate.Budget{Budget: rutter.Budget{Percent: 10, Min: 5}},
 	}
 	if d := cmp.Diff(want, got, ignore); d != "" || !got.Generate.NewFileGlobbing || got.Generate.Requeue.Polled != 90*time.Second {
 		t.Errorf("by keys: %s, %+v", d, got.Generate)

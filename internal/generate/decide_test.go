@@ -83,7 +83,7 @@ func TestBudgetOfASet(t *testing.T) {
 	}{
 		"default, within":      {reason: "25 % of 16", left: 12},
 		"default, over":        {reason: "and not 5 of 16", left: 11, held: true, say: "5 of 16 Applications would be deleted, at most 4 go without approval"},
-		"the operator's":       {reason: "for all sets", policy: generate.Policy{Budget: &generate.Budget{Min: 1}}, left: 14, held: true},
+		"the operator's":       {reason: "for all sets", policy: generate.Policy{Budget: &generate.Budget{Budget: rutter.Budget{Min: 1}}}, left: 14, held: true},
 		"the set's":            {reason: "a set has its own", annotation: "50%", policy: generate.Policy{Budget: &generate.Budget{}}, left: 8},
 		"nothing goes":         {reason: "not even one", annotation: "0", left: 15, held: true},
 		"one that is nonsense": {reason: "lets through no more than the operator's", annotation: "all", left: 11, held: true, say: `"all" is not a deletion budget`},

@@ -117,11 +117,28 @@ func withoutSecrets(err error, obj *unstructured.Unstructured) error {
 	if before, _, quotes := strings.Cut(s.Message, ", got &value"); quotes {
 		s.Message = before
 	}
+	for _, by := range []string{"denied the request", "denied request"} { // a webhook, or a policy
+		if before, _, speaks := strings.Cut(s.Message, by); speaks {
+			s.Message = before + by + " (its words are not shown: they may quote the Secret)"
+		}
+	}
+	s.Message = without(s.Message, annotationsOf(obj))
 	for _, field := range []string{"data", "stringData"} {
 		s.Message = without(s.Message, obj.Object[field])
 	}
 	s.Details = nil
 	return &rutter.Error{Code: rutter.CodeOf(err), Err: &refusal{status: s}}
+}
+
+// annotationsOf are the values of annotations, in which Secrets may be kept as well.
+func annotationsOf(obj *unstructured.Unstructured) map[string]any {
+	out := map[string]any{}
+	for key, value := range obj.GetAnnotations() {
+		if !strings.HasPrefix(key, "argocd.argoproj.io/") && !strings.HasPrefix(key, "rutter.dev/") {
+			out[key] = value
+		}
+	}
+	return out
 }
 
 // without is text in which no value that v holds stands.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -22,6 +23,7 @@ import (
 	"github.com/rutterhq/rutter/internal/daemon"
 	"github.com/rutterhq/rutter/internal/explain"
 	"github.com/rutterhq/rutter/internal/preview"
+	"github.com/rutterhq/rutter/internal/testenv"
 )
 
 // canaries are strings that are nowhere else, by where they were put.
@@ -98,7 +100,7 @@ kind: ApplicationSet
 metadata: {name: "${SET}"}
 spec:
   goTemplate: true
-  generators: [{list: {elements: [{dir: app}, {dir: invalid}]}}]
+  generators: [{list: {elements: [{dir: app}, {dir: invalid}, {dir: echoed}]}}]
   template:
     metadata: {name: "${SET}-{{.dir}}"}
     spec:
@@ -120,8 +122,11 @@ func TestCanaries(t *testing.T) {
 		"app/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {example.com/note: " + c.in("annotation") + "}}\n" +
 			"data: {token: " + encoded + "}\nstringData: {password: " + c.in("stringData") + "}\n",
 		"invalid/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: invalid}\nstringData: {port: 5432, token: [" + c.in("invalid") + "]}\ndata: {token: '" + c.in("no-base64") + "'}\n",
+		"echoed/s.yaml":  "apiVersion: v1\nkind: Secret\nmetadata: {name: echoed, annotations: {example.com/note: " + c.in("echoed-annotation") + "}}\nstringData: {token: " + c.in("echoed") + "}\n",
+		"echoed/c.yaml":  configMap("beside", "1"),
 	})
 	v["REPO"] = r.url
+	p.alpha.echo(t, v["NS"])
 	r.push(t, tree{"declared/set.yaml": v.expand(canarySet)})
 	p.create(t, canarySet, v)
 	app := v["SET"] + "-app"
@@ -129,7 +134,7 @@ func TestCanaries(t *testing.T) {
 	p.alpha.patch(t, &corev1.Secret{}, v["NS"], "s", fmt.Sprintf(`{"stringData":{"password":%q,"new":%q},"metadata":{"annotations":{"example.com/note":%q,"kubectl.kubernetes.io/last-applied-configuration":%q}}}`,
 		c.in("live"), c.in("live-new"), c.in("live-annotation"), `{"stringData":{"password":"`+c.in("last-applied")+`"}}`))
 	p.awaitState(t, app, "OutOfSync", "Healthy")
-	for _, dir := range []string{"invalid"} {
+	for _, dir := range []string{"invalid", "echoed"} {
 		p.awaitApp(t, v["SET"]+"-"+dir, func(a *v1alpha1.Application) error {
 			if op := a.Status.OperationState; len(a.Status.Conditions) == 0 && (op == nil || op.Phase == "Running" || op.Phase == "Succeeded") {
 				return errors.New("says nothing of what is wrong")
@@ -139,7 +144,7 @@ func TestCanaries(t *testing.T) {
 	}
 	base := r.git(t, "rev-parse", "HEAD")
 	head := r.commit(t, tree{"app/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: " + c.in("planned") + "}\n"})
-	for _, dir := range []string{"app", "invalid"} {
+	for _, dir := range []string{"app", "invalid", "echoed"} {
 		p.checkAnswers(t, c, v["SET"]+"-"+dir)
 	}
 	p.checkPlan(t, c, r, base, head)
@@ -148,6 +153,30 @@ func TestCanaries(t *testing.T) {
 		t.Error("nothing is logged")
 	}
 	c.check(t, "the log", logs.text())
+}
+
+// echo has the cluster refuse a Secret, also in a dry run, with words that quote it.
+func (c *cluster) echo(t *testing.T, ns string) {
+	t.Helper()
+	for _, text := range []string{`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: NS}, spec: {failurePolicy: Fail,
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [secrets]}]},
+  validations: [{expression: "object.metadata.name != 'echoed'", messageExpression: "'the token is ' + string(object.data['token']) + ', noted ' + object.metadata.annotations['example.com/note']"}]}}`,
+		`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: NS}, spec: {policyName: NS, validationActions: [Deny],
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}}}}`} {
+		obj := object(t, strings.ReplaceAll(text, "NS", ns))
+		if err := c.client.Create(t.Context(), obj); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.client.Delete(context.Background(), obj) }) //nolint:usetesting // after the test
+	}
+	testenv.Eventually(t, patience, func() error {
+		probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "echoed", Namespace: ns, Annotations: map[string]string{"example.com/note": "n"}}, Data: map[string][]byte{"token": []byte("probe")}}
+		err := c.client.Create(t.Context(), probe, client.DryRunAll)
+		if err == nil || !strings.Contains(err.Error(), "the token is cHJvYmU=") {
+			return fmt.Errorf("is not refused with its own words: %w", err)
+		}
+		return nil
+	})
 }
 
 // checkAnswers looks at what rutter app diff and explain answer.

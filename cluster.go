@@ -131,6 +131,11 @@ type Cluster interface {
 	// serves (group/version and group/version/Kind), for Helm's capabilities. The
 	// list is shared and must not be changed; while it stays equal it is the same.
 	Version(ctx context.Context) (version string, apiVersions []string, err error)
+	// As is the same cluster, with every call that concerns an object made with the
+	// rights of a user, whom the engine's own identity impersonates; empty is the
+	// engine's own. What all units share stays the engine's: what the API serves and
+	// the watches.
+	As(user string) Cluster
 	// LookupAs reads objects with the rights of a user, whom the engine's own
 	// identity impersonates; what the user may not read is CodeForbidden.
 	LookupAs(user string) Lookup

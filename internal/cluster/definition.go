@@ -100,7 +100,7 @@ func (d *discovery) serves(kinds []rutter.GVK) bool {
 func (d *discovery) awaitEstablished(ctx context.Context, crd *unstructured.Unstructured) bool {
 	q := url.Values{"watch": {"1"}, "fieldSelector": {"metadata.name=" + crd.GetName()}, "resourceVersion": {crd.GetResourceVersion()}, "timeoutSeconds": {"10"}}
 	d.m.requests.watch.Add(1)
-	resp, err := d.m.open(ctx, request{method: http.MethodGet, path: definitionsPath, query: q})
+	resp, err := d.m.open(ours(ctx), request{method: http.MethodGet, path: definitionsPath, query: q})
 	if err != nil {
 		return true
 	}

@@ -146,7 +146,7 @@ func (d *discovery) ask(ctx context.Context) (*served, error) {
 	found := &served{kinds: map[rutter.GVK]rutter.Mapping{}, dark: map[string]bool{}}
 	for _, path := range []string{"/api", "/apis"} {
 		d.m.requests.other.Add(1)
-		body, err := d.m.do(ctx, request{method: http.MethodGet, path: path, accept: aggregated})
+		body, err := d.m.do(ours(ctx), request{method: http.MethodGet, path: path, accept: aggregated})
 		if err != nil {
 			return nil, err
 		}
@@ -200,7 +200,7 @@ func (d *discovery) version(ctx context.Context) (string, []string, error) {
 	d.mu.Unlock()
 	if server == "" {
 		d.m.requests.other.Add(1)
-		body, err := d.m.do(ctx, request{method: http.MethodGet, path: "/version"})
+		body, err := d.m.do(ours(ctx), request{method: http.MethodGet, path: "/version"})
 		if err != nil {
 			return "", nil, err
 		}

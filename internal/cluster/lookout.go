@@ -56,7 +56,7 @@ func (d *discovery) stillMissing() bool {
 // first are those of all definitions, so that none is missed.
 func (d *discovery) readDefinitions(ctx context.Context) bool {
 	d.m.requests.watch.Add(1)
-	resp, err := d.m.open(ctx, request{method: http.MethodGet, path: definitionsPath, accept: metadataOnly,
+	resp, err := d.m.open(ours(ctx), request{method: http.MethodGet, path: definitionsPath, accept: metadataOnly,
 		query: url.Values{"watch": {"1"}, "timeoutSeconds": {"300"}}})
 	if err != nil {
 		return false
@@ -103,7 +103,7 @@ func (d *discovery) wants(name string) bool {
 // defined reads a definition and sees to it that its kinds are found when they are served.
 func (d *discovery) defined(ctx context.Context, name string) {
 	d.m.requests.get.Add(1)
-	body, err := d.m.do(ctx, request{method: http.MethodGet, path: definitionsPath + "/" + name})
+	body, err := d.m.do(ours(ctx), request{method: http.MethodGet, path: definitionsPath + "/" + name})
 	crd := &unstructured.Unstructured{}
 	if err != nil || json.Unmarshal(body, &crd.Object) != nil || crd.Object == nil {
 		return // the next event, or the next look, tells

@@ -14,7 +14,7 @@ var _ rutter.Describer = (*member)(nil)
 // Descriptions implements rutter.Describer.
 func (m *member) Descriptions(ctx context.Context) (map[string]string, error) {
 	m.requests.other.Add(1)
-	answer, err := m.do(ctx, request{method: http.MethodGet, path: "/openapi/v3"})
+	answer, err := m.do(ours(ctx), request{method: http.MethodGet, path: "/openapi/v3"})
 	if err != nil {
 		return nil, err
 	}
@@ -40,5 +40,5 @@ func (m *member) Description(ctx context.Context, name string) ([]byte, error) {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "the cluster names %q as an OpenAPI document", name)
 	}
 	m.requests.other.Add(1)
-	return m.do(ctx, request{method: http.MethodGet, path: u.Path, query: u.Query()})
+	return m.do(ours(ctx), request{method: http.MethodGet, path: u.Path, query: u.Query()})
 }

@@ -158,8 +158,8 @@ func (m *member) open(ctx context.Context, r request) (*http.Response, error) {
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}
-	if r.as != "" {
-		req.Header.Set("Impersonate-User", r.as)
+	if as := actor(ctx, r); as != "" {
+		req.Header.Set("Impersonate-User", as)
 	}
 	resp, err := m.link.client.Do(req)
 	if err != nil {

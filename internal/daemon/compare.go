@@ -157,7 +157,7 @@ func isOf(app *v1alpha1.Application, name string, clusters []string) bool {
 // column is what one Application has on its cluster.
 func (o *observer) column(ctx context.Context, u rutter.Unit, report rutter.Report, known bool) matrix.Column {
 	col := matrix.Column{Cluster: cmp.Or(u.Target.Name, u.Target.Server), Application: u.ID.Name, Namespace: u.Target.Namespace, Report: report}
-	member, err := o.clusters.Lookup(u.Target)
+	member, err := o.member(u)
 	if err != nil {
 		col.Problem = err.Error()
 		return col

@@ -85,7 +85,9 @@ type observer struct {
 	clusters  *cluster.Registry
 	rendering *rendering
 	sources   rutter.Sources
-	settled   chan struct{}
+	// identity is the user with whose rights a unit's cluster is asked.
+	identity func(rutter.Unit, rutter.ClusterInfo) (string, error)
+	settled  chan struct{}
 }
 
 func newObserver(ctx context.Context, c client.Client, cfg DiffConfig, dir string) (*observer, error) {
@@ -115,6 +117,13 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 	if err != nil {
 		return err
 	}
+	identities, err := readIdentities(ctx, c, namespace)
+	if err != nil {
+		return err
+	}
+	o.identity = func(unit rutter.Unit, cluster rutter.ClusterInfo) (string, error) {
+		return argo.Identity(unit, cluster, projects, identities)
+	}
 	types, err := compare.NewTypes(nil)
 	if err != nil {
 		return err
@@ -126,7 +135,7 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 			default:
 			}
 		},
-		Permit: permitObject(projects), PermitRepo: permitRepo(projects),
+		Permit: permitObject(projects), Identity: o.identity, PermitRepo: permitRepo(projects),
 	})
 	sink.engine = o.engine
 	return declareComparing(ctx, c, namespace, o.engine)
@@ -165,6 +174,19 @@ func declareClusters(ctx context.Context, c client.Client, namespace string, mem
 		}
 	}
 	return nil
+}
+
+// member is a unit's cluster, asked with the rights that the unit has there.
+func (o *observer) member(unit rutter.Unit) (rutter.Cluster, error) {
+	member, err := o.clusters.Lookup(unit.Target)
+	if err != nil {
+		return nil, err
+	}
+	user, err := o.identity(unit, member.Info())
+	if err != nil {
+		return nil, err
+	}
+	return member.As(user), nil
 }
 
 // observe returns the unit's report once everything has been compared.

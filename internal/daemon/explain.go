@@ -91,7 +91,7 @@ func (o *observer) situation(ctx context.Context, unit rutter.Unit, s *explain.S
 		report.Conditions = append(report.Conditions, rutter.Condition{Type: rutter.CondComparison, Message: "the comparison did not end in time; what follows is not complete"})
 	}
 	s.Report = report
-	member, err := o.clusters.Lookup(unit.Target)
+	member, err := o.member(unit)
 	if err != nil {
 		s.Away = err.Error()
 		return

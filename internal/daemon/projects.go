@@ -63,6 +63,16 @@ func readTracking(ctx context.Context, c client.Client, namespace string) (rutte
 	return tracking, nil
 }
 
+// readIdentities is whose rights syncs use.
+func readIdentities(ctx context.Context, c client.Client, namespace string) (policy.Impersonation, error) {
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: argo.ConfigMapName}, &cm); client.IgnoreNotFound(err) != nil {
+		return policy.Impersonation{}, fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
+	}
+	how, _ := argo.ParseImpersonation(&cm) // the controller warns of what cannot be read
+	return how, nil
+}
+
 // permitRepo asks projects whether they may read a repository. One that is not
 // there permits all: the unit itself says that its project is missing.
 func permitRepo(projects argo.Projects) func(string, rutter.Repo) error {

@@ -129,7 +129,7 @@ func (e *Engine) processDeletion(ctx context.Context, u *state, unit rutter.Unit
 
 // lookAfter does what is due of a deletion.
 func (e *Engine) lookAfter(ctx context.Context, u *state, unit rutter.Unit, del *deletion) outcome {
-	c, err := e.opts.Clusters.Lookup(unit.Target)
+	c, err := e.member(unit)
 	switch {
 	case rutter.CodeOf(err) == rutter.CodeNotFound && !del.WaitForCluster:
 		return outcome{done: del.Stages, gone: true} // it is no longer a member: nothing can be done there

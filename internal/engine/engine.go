@@ -25,6 +25,9 @@ type Options struct {
 	Changed func(id rutter.UnitID, minor bool)
 	// Permit says whether the unit may manage an object there, and if not why.
 	Permit func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref, namespaced bool) error
+	// Identity is the user with whose rights the unit's calls are made; empty means
+	// the engine's own. An error says why none may be. Nil is the engine's own always.
+	Identity func(unit rutter.Unit, cluster rutter.ClusterInfo) (user string, err error)
 	// PermitRepo says whether a project may read a repository that one of its
 	// sources names: a chart's dependency, a remote base, a values file.
 	PermitRepo func(project string, repo rutter.Repo) error
@@ -177,6 +180,19 @@ func (e *Engine) warmed() bool {
 	default:
 		return false
 	}
+}
+
+// member is the unit's cluster, spoken to with the rights that the unit has there.
+func (e *Engine) member(unit rutter.Unit) (rutter.Cluster, error) {
+	c, err := e.opts.Clusters.Lookup(unit.Target)
+	if err != nil || e.opts.Identity == nil {
+		return c, err //nolint:wrapcheck // it names the cluster
+	}
+	user, err := e.opts.Identity(unit, c.Info())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the project and the rule
+	}
+	return c.As(user), nil
 }
 
 func (e *Engine) unit(id rutter.UnitID) *state {

@@ -101,7 +101,7 @@ func (e *Engine) processHandOver(ctx context.Context, u *state, unit rutter.Unit
 }
 
 func (e *Engine) handOver(ctx context.Context, u *state, unit rutter.Unit, to rutter.UnitID) (done bool, err error) {
-	c, err := e.opts.Clusters.Lookup(unit.Target)
+	c, err := e.member(unit)
 	if rutter.CodeOf(err) == rutter.CodeNotFound {
 		return true, nil // the cluster is no longer a member: there is nothing to hand over
 	}

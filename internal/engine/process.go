@@ -34,7 +34,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 		e.fail(u, unit.Problem)
 		return
 	}
-	c, err := e.opts.Clusters.Lookup(unit.Target)
+	c, err := e.member(unit)
 	if err != nil {
 		e.fail(u, err)
 		return

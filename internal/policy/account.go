@@ -66,9 +66,9 @@ type Impersonation struct {
 	Enforced bool
 }
 
-// identity is the user for a destination, and the rule that names it; no user
+// Identity is the user for a destination, and the rule that names it; no user
 // means the engine's own identity.
-func (p *Project) identity(how Impersonation, cluster rutter.ClusterInfo, namespace, appNamespace string) (user, rule string, err error) {
+func (p *Project) Identity(how Impersonation, cluster rutter.ClusterInfo, namespace, appNamespace string) (user, rule string, err error) {
 	if !how.Enabled {
 		return "", "", nil
 	}

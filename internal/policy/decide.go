@@ -52,7 +52,7 @@ func (p *Project) Decide(q Question) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	user, rule, err := p.identity(q.Identity, *q.Cluster, q.Namespace, q.ApplicationNamespace)
+	user, rule, err := p.Identity(q.Identity, *q.Cluster, q.Namespace, q.ApplicationNamespace)
 	if err != nil {
 		return Answer{}, err
 	}

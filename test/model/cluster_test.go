@@ -120,6 +120,7 @@ func (c *cluster) Mapping(_ context.Context, gvk rutter.GVK) (rutter.Mapping, er
 }
 
 func (c *cluster) Version(context.Context) (string, []string, error) { return "v1.37.2", nil, nil }
+func (c *cluster) As(string) rutter.Cluster                          { return c }
 func (c *cluster) LookupAs(string) rutter.Lookup                     { return nil }
 
 func (c *cluster) Mark(context.Context, rutter.GVK, string, string, rutter.Mark) (*unstructured.Unstructured, error) {

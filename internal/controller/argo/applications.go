@@ -100,7 +100,7 @@ func (a *applications) Reconcile(ctx context.Context, req reconcile.Request) (re
 
 // config is what translating needs to know of the control plane.
 func (c *Controllers) config() argo.Config {
-	return argo.Config{Namespace: c.opts.Namespace, PruneBudget: c.pruneBudget(), Tracking: c.trackingNow(), Cluster: func(t rutter.Target) (rutter.ClusterInfo, bool) {
+	return argo.Config{Namespace: c.opts.Namespace, PruneBudget: c.pruneBudget(), Tracking: c.trackingNow(), Impersonation: c.identitiesNow(), Cluster: func(t rutter.Target) (rutter.ClusterInfo, bool) {
 		cluster, err := c.opts.Clusters.Lookup(t)
 		if err != nil {
 			return rutter.ClusterInfo{}, false

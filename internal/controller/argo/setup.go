@@ -102,6 +102,7 @@ type Controllers struct {
 	keys       []rutter.DecryptionKey
 	comparing  rutter.CompareSettings
 	tracking   rutter.Tracking
+	identities policy.Impersonation
 	removal    argo.RemovalSettings
 }
 

@@ -37,10 +37,12 @@ func (t *translation) project(u *rutter.Unit, projects Projects) {
 		if err := p.CheckDestination(*cluster, u.Target.Namespace); err != nil {
 			t.invalid("spec.destination: %v", err)
 		}
+		if _, _, err := p.Identity(t.cfg.Impersonation, *cluster, u.Target.Namespace, t.app.Namespace); err != nil {
+			t.invalid("spec.destination: %v", err)
+		}
 	}
 	u.Windows = p.Windows(t.app.Name, u.Target, cluster)
 	watches, _ := p.WatchesOrphans()
-	t.unsupported(p.NamesAccounts(), fmt.Sprintf("AppProject %s: spec.destinationServiceAccounts (syncs; lookup uses it)", p.Name))
 	t.unsupported(watches, fmt.Sprintf("AppProject %s: spec.orphanedResources", p.Name))
 }
 

@@ -22,6 +22,8 @@ type Config struct {
 	// destinations; false means that it is not known (yet). Nil leaves those
 	// rules to the moment at which objects are applied.
 	Cluster func(target rutter.Target) (rutter.ClusterInfo, bool)
+	// Impersonation says whose rights syncs use (reference 6.8).
+	Impersonation policy.Impersonation
 	// Tracking is how managed objects are marked for others.
 	Tracking rutter.Tracking
 }

@@ -139,7 +139,7 @@ func (w *world) startController(ctx context.Context) error {
 	}
 	bound := make(chan string, 1)
 	cfg := daemon.Config{
-		REST: w.hub.rest, Namespace: controlNamespace, DataDir: filepath.Join(w.dir, "data"),
+		REST: w.hub.rest, Namespace: controlNamespace, Namespaces: []string{"tenant-apps*"}, DataDir: filepath.Join(w.dir, "data"),
 		Poll: pollEvery, Jitter: time.Second, AllowUnsigned: true, Submodules: true, Plugins: filepath.Join("testdata", "plugins"),
 		Logger:    slog.New(slog.NewTextHandler(logs, nil)),
 		Listening: func(addr string) { bound <- addr },
@@ -212,7 +212,7 @@ func controllerProcess() int {
 
 func runController(rc *rest.Config) error {
 	return daemon.Run(context.Background(), daemon.Config{
-		REST: rc, Namespace: controlNamespace, DataDir: os.Getenv(envData), Poll: pollEvery, AllowUnsigned: true,
+		REST: rc, Namespace: controlNamespace, DataDir: os.Getenv(envData), Poll: pollEvery, AllowUnsigned: true, HelmLookup: true,
 		Logger:    slog.New(slog.NewTextHandler(os.Stderr, nil)),
 		Listening: func(addr string) { fmt.Println(addr) },
 	})

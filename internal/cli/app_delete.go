@@ -195,7 +195,7 @@ func (r *root) forceOne(ctx context.Context, cl client.Client, app *v1alpha1.App
 	}
 	var objects []string
 	for _, c := range app.Status.Conditions {
-		if c.Type == rutter.CondDeletionBlocked {
+		if c.Type == rutter.CondDeletionBlocked && strings.Contains(c.Message, "terminating") { // and not what waits for a hook or a person
 			objects = append(objects, c.Message)
 		}
 	}

@@ -181,7 +181,7 @@ func (e *Engine) orphan(ctx context.Context, u *state, c rutter.Cluster, del *de
 	if err := e.passClaimed(ctx, u, c); err != nil {
 		return outcome{err: err}
 	}
-	for _, x := range u.marked() {
+	for _, x := range u.ours(func(*entry) bool { return true }) {
 		err := c.Unmark(ctx, x.gvk, x.ref.Namespace, x.ref.Name, rutter.Mark{UID: x.UID, From: u.hash})
 		if code := rutter.CodeOf(err); err != nil && code != rutter.CodeNotFound && code != rutter.CodeConflict {
 			return outcome{err: fmt.Errorf("take the marks off %s: %w", x.ref, err)}

@@ -256,7 +256,7 @@ func (e *Engine) reportDeletion(u *state, r *rutter.Report) {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: text})
 	} else if x.Overdue {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondDeletion, Message: fmt.Sprintf(
-			"%d objects are terminating for more than %s, and a decision is needed: %s", overdue, del.Deadline, del.choices(u.id, true))})
+			"a decision is needed, as %d of its objects have been terminating for more than %s: %s", overdue, del.Deadline, del.choices(u.id, true))})
 	}
 }
 

@@ -147,12 +147,15 @@ func (e *Engine) taker(u *state, to rutter.UnitID, server string) (*state, error
 }
 
 // marked are the live objects that carry the unit's marks and are to stay.
-func (u *state) marked() []victim {
+func (u *state) marked() []victim { return u.ours(func(x *entry) bool { return !x.Deleting }) }
+
+// ours are the live objects that carry the unit's marks and fit.
+func (u *state) ours(fits func(*entry) bool) []victim {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all []victim
 	for ref, x := range u.live {
-		if x.Exists && !x.Deleting && instanceOf(x.Tracking) == u.instance {
+		if x.Exists && fits(x) && instanceOf(x.Tracking) == u.instance {
 			all = append(all, victim{ref: ref, gvk: x.gvk, UID: x.UID, wave: x.meta.Wave})
 		}
 	}

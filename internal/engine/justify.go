@@ -120,6 +120,9 @@ func (u *state) noteHeld(p rutter.Plan, req rutter.SyncRequest) {
 		u.asked = !req.Automated
 		return
 	}
+	if req.DryRun || !req.Automated && len(req.Resources) > 0 {
+		return // what a person chose is no approval of the same by itself
+	}
 	prunes := map[string]bool{}
 	for s := range p.Steps() {
 		if s.Action == rutter.ActionPrune {

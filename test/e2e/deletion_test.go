@@ -156,7 +156,7 @@ func TestDeleteDecision(t *testing.T) {
 			}
 			w.awaitCondition(t, name, "DeletionBlockedWarning", "ConfigMap/"+ns+"/b", "finalizer lock.vanished.dev/x (set by vanished-controller)",
 				"its controller is gone: no Deployment, StatefulSet or DaemonSet is named like")
-			w.awaitCondition(t, name, "DeletionError", "1 objects are terminating for more than 4s", "--orphan", "--force")
+			w.awaitCondition(t, name, "DeletionError", "a decision is needed, as 1 of its objects have been terminating for more than 4s", "--orphan", "--force")
 			w.awaitEvent(t, name, "DeletionError")
 			get(t, w.alpha, ns, "b", &corev1.ConfigMap{})
 			get(t, w.alpha, ns, "a", &corev1.ConfigMap{})
@@ -165,6 +165,9 @@ func TestDeleteDecision(t *testing.T) {
 					t.Fatalf("--orphan: %d %s", code, out)
 				}
 				a := get(t, w.alpha, ns, "a", &corev1.ConfigMap{})
+				if b := get(t, w.alpha, ns, "b", &corev1.ConfigMap{}); len(b.Labels) > 0 { // what is terminating stays to others too
+					t.Errorf("what is terminating is marked: %v", b.Labels)
+				}
 				if len(a.Labels) > 0 || len(a.Annotations) > 0 {
 					t.Errorf("what stays is marked: %v %v", a.Labels, a.Annotations)
 				}

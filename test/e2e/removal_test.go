@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -54,6 +55,32 @@ func TestDeleteAfterItsCluster(t *testing.T) {
 	if _, out = w.rutter(t, "cluster", "leftovers"); strings.Contains(out, member) {
 		t.Errorf("not forgotten: %s", out)
 	}
+}
+
+// TestDeleteWaitsForItsCluster: where the operator wants so, an Application whose
+// cluster is gone stays until it is back, and is deleted there.
+func TestDeleteWaitsForItsCluster(t *testing.T) {
+	p := borrow(t)
+	name := unique("wait-cluster")
+	ns := p.alpha.namespace(t, "wait-cluster")
+	p.settings(t.Context(), t, map[string]*string{"rutter.deletion.cluster-gone": new("wait")})
+	t.Cleanup(func() {
+		p.settings(context.WithoutCancel(t.Context()), t, map[string]*string{"rutter.deletion.cluster-gone": nil})
+	})
+	p.registerAlpha(t)
+	p.start(t)
+	r := p.repo(t, "wait-cluster", tree{"app/c.yaml": configMap("c", "1")})
+	p.create(t, doomedApp(name, "app", ""), vars{"REPO": r.url, "NS": ns})
+	p.awaitSynced(t, name, "")
+	if err := p.hub.client.Delete(t.Context(), p.secretOf(t, "alpha")); err != nil {
+		t.Fatal(err)
+	}
+	p.awaitCondition(t, name, "ComparisonError", "alpha")
+	p.delete(t, name)
+	p.awaitCondition(t, name, "DeletionError", "there are no clusters with the name")
+	p.registerAlpha(t)
+	p.awaitGone(t, name)
+	gone(t, p.alpha, ns, "c", &corev1.ConfigMap{})
 }
 
 // TestDeleteWithItsProject is scenario B46: one commit takes a project and the

@@ -18,7 +18,7 @@ func (c *Controllers) applyRemoval(ctx context.Context, cm *corev1.ConfigMap) er
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
 	c.settingsMu.Lock()
-	changed := !reflect.DeepEqual(c.removal.PruneBudget, s.PruneBudget)
+	changed := !reflect.DeepEqual(c.removal, s)
 	c.removal = s
 	c.settingsMu.Unlock()
 	if !changed {

@@ -56,6 +56,7 @@ type options struct {
 	gen     bool
 	memory  bool
 	edit    bool
+	shapes  bool
 	objects int
 	foreign int
 	edits   int
@@ -87,6 +88,9 @@ func measure(ctx context.Context, args []string) error {
 	if opts.edit {
 		return (&editBench{bench: bench{options: opts}, w: os.Stdout}).run(ctx)
 	}
+	if opts.shapes {
+		return (&shapesBench{bench: bench{options: opts}, w: os.Stdout}).run(ctx)
+	}
 	if opts.plan {
 		return (&planBench{options: opts, out: os.Stdout}).run(ctx)
 	}
@@ -97,7 +101,7 @@ func parse(args []string) (options, error) {
 	var opts options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.IntVar(&opts.apps, "apps", -1, "applications: of three objects each (default 1000), or with --phases render and plan of two sources each (default 2000); with generate they are not synced (default 50000, 100 for each cluster)")
-	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render, plan, generate, memory and edit are benches of their own")
+	phases := fs.String("phases", "all", "comma list of "+strings.Join(phaseNames, ", ")+"; all and sync mean all of these; render, plan, generate, memory, edit and shapes are benches of their own")
 	fs.IntVar(&opts.objects, "objects", 5000, "with --phases memory and edit: managed objects, in hundreds")
 	fs.IntVar(&opts.foreign, "foreign", 100_000, "with --phases memory: objects that Rutter does not manage")
 	fs.DurationVar(&opts.quiet, "quiet", time.Minute, "with --phases memory: how long processor time is counted")
@@ -113,7 +117,7 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("unexpected argument %q: there are only flags", fs.Arg(0))
 	}
 	opts.render, opts.plan, opts.gen = *phases == phaseRender, *phases == phasePlan, *phases == phaseGenerate
-	opts.memory, opts.edit = *phases == phaseMemory, *phases == phaseEdit
+	opts.memory, opts.edit, opts.shapes = *phases == phaseMemory, *phases == phaseEdit, *phases == phaseShapes
 	most := 9999
 	if opts.gen {
 		most = 100_000
@@ -138,7 +142,7 @@ func parse(args []string) (options, error) {
 		return opts, fmt.Errorf("-o %s: table and json are possible", *output)
 	}
 	opts.json = *output == "json"
-	if opts.render || opts.plan || opts.gen || opts.memory || opts.edit {
+	if opts.render || opts.plan || opts.gen || opts.memory || opts.edit || opts.shapes {
 		return opts, nil
 	}
 	var err error
@@ -170,7 +174,7 @@ func parsePhases(s string) ([]string, error) {
 		case slices.Contains(phaseNames, p):
 			want = append(want, p)
 		default:
-			return nil, fmt.Errorf("--phases: %q is none of all, sync, render, plan, generate, memory or edit (alone), %s", p, strings.Join(phaseNames, ", "))
+			return nil, fmt.Errorf("--phases: %q is none of all, sync, render, plan, generate, memory, edit or shapes (alone), %s", p, strings.Join(phaseNames, ", "))
 		}
 	}
 	return want, nil

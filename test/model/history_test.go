@@ -48,6 +48,7 @@ type world struct {
 
 	mu     sync.Mutex
 	stored *rutter.OperationReport // as the status has it
+	status rutter.Report           // as it is stored
 	kinds  []rutter.GVK
 	asked  bool
 	closed bool // the sync window
@@ -74,6 +75,16 @@ func (w *world) unit() rutter.Unit {
 		Policy: rutter.SyncPolicy{Automated: true, Prune: true, SelfHeal: true, AllowEmpty: true, Retry: rutter.Retry{Limit: 2}}}
 	if w.closed {
 		u.Windows = []rutter.SyncWindow{{Name: "closed", Deny: true, Problem: "it is closed for the test", Zone: time.UTC}}
+	}
+	if len(w.status.Revisions) > 0 {
+		u.Declared = &rutter.Declaration{Stamp: rutter.Stamp(w.status.Revisions, u.SourcesDigest()), Undeclared: map[rutter.Ref]string{}}
+		for _, r := range w.status.Resources {
+			if r.RequiresPruning {
+				u.Declared.Undeclared[r.Ref] = r.DeclaredAt
+			} else {
+				u.Declared.Refs = append(u.Declared.Refs, r.Ref)
+			}
+		}
 	}
 	if w.stored != nil { // times are in seconds there
 		last := *w.stored
@@ -128,7 +139,7 @@ func (w *world) write(ctx context.Context, e *engine.Engine, changed <-chan stru
 			continue
 		}
 		w.mu.Lock()
-		w.kinds = nil
+		w.status, w.kinds = r, nil
 		for _, res := range r.Resources {
 			w.kinds = append(w.kinds, rutter.GVK{Group: res.Group, Version: res.Version, Kind: res.Kind})
 		}

@@ -92,6 +92,16 @@ func (p *Project) Windows(app string, target rutter.Target, cluster *rutter.Clus
 	return out
 }
 
+// AllWindows are all sync windows of the project, in their order, whomever they
+// concern; those that it inherits come last.
+func (p *Project) AllWindows() []rutter.SyncWindow {
+	out := make([]rutter.SyncWindow, 0, len(p.windows))
+	for _, w := range p.windows {
+		out = append(out, w.SyncWindow)
+	}
+	return out
+}
+
 // concerns: one of the lists must match, or with andOperator every list that
 // there is. A pattern that cannot be read matches: the window then has a problem,
 // and that must not be overlooked.

@@ -111,6 +111,13 @@ func forbidding(windows []rutter.SyncWindow, now time.Time) (forbid []rutter.Syn
 	return allowing, false
 }
 
+// Active reports whether a window counts at a time, and when that changes; zero
+// when never.
+func Active(w rutter.SyncWindow, now time.Time) (bool, time.Time) {
+	until, _ := edgeAfter(w, now)
+	return active(w, now), until
+}
+
 // active reports whether the window has begun and not ended: its begin counts,
 // its end does not.
 func active(w rutter.SyncWindow, now time.Time) bool {

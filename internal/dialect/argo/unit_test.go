@@ -239,7 +239,6 @@ func TestProject(t *testing.T) {
 		{"namespace", open, "elsewhere",
 			[]string{"InvalidSpecError spec.project: application 'web' in namespace 'elsewhere' is not permitted to use project 'team': no entry of its spec.sourceNamespaces allows it"}, rutter.CodeForbidden},
 		{"not yet", open + ", syncWindows: [{kind: deny, schedule: '0 0 * * *', duration: 1h, applications: ['*']}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
-			"UnsupportedFieldWarning AppProject team: spec.destinationServiceAccounts (syncs; lookup uses it) is not acted on yet",
 			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet"}, ""},
 		{"signatures", open + ", signatureKeys: [{keyID: A}]", "argocd",
 			[]string{"UnsupportedFieldWarning spec.signatureKeys of AppProject team is not acted on yet"}, rutter.CodeUnsupported},

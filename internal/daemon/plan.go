@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -117,9 +118,11 @@ type planner struct {
 	control client.Client
 	sets    argo.SetOptions
 	// uids are those of sets and Applications on the control plane, by kind, namespace and name.
-	uids   map[string]ktypes.UID
-	barren *barren
-	files  map[string]parsedFile // by hash of their content
+	uids map[string]ktypes.UID
+	// liveSets are the sets of the control plane that read the repository.
+	liveSets []*v1alpha1.ApplicationSet
+	barren   *barren
+	files    map[string]parsedFile // by hash of their content
 	// governed are the places that Applications which declare others render: what
 	// lies there is no declaration of its own.
 	governed governed
@@ -236,10 +239,15 @@ func (p *planner) compare(ctx context.Context) (preview.Plan, error) {
 		if err := p.load(onSide(ctx, s.snap), s, [2]*planSide{p.head, p.base}[i]); err != nil {
 			return preview.Plan{}, err
 		}
+	}
+	if err := p.loadHeld(onSide(ctx, p.base.snap)); err != nil {
+		return preview.Plan{}, err
+	}
+	for i, s := range []*planSide{p.base, p.head} {
 		sides[i] = p.show(s)
 	}
 	result := preview.Compare(sides[0], sides[1])
-	result.Notes = append(append(append(result.Notes, p.notes...), p.unchecked()...), p.sources.elsewhere()...)
+	result.Notes = append(result.Notes, slices.Concat(p.notes, p.believed(), p.unchecked(), p.sources.elsewhere())...)
 	return result, nil
 }
 

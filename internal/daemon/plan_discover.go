@@ -27,6 +27,8 @@ type declared struct {
 	file   string
 	// parent is the Application that renders it.
 	parent string
+	// live says that only the control plane has it.
+	live bool
 }
 
 // parsedFile is what a file declares.

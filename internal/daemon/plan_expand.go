@@ -55,7 +55,7 @@ func (p *planner) expand(ctx context.Context, s *planSide) error {
 			more = p.govern(u) || more
 		}
 		if !more {
-			return nil
+			return p.onlyLive(ctx, s)
 		}
 	}
 }
@@ -273,7 +273,9 @@ type planSet struct {
 	decision generate.Decision
 	size     int
 	waits    []string
-	why      string
+	// removed is what the controller removed lately.
+	removed string
+	why     string
 }
 
 // set evaluates an ApplicationSet; nil when there is one of that name.
@@ -287,7 +289,7 @@ func (p *planner) set(ctx context.Context, s *planSide, set *v1alpha1.Applicatio
 	}
 	s.sets[ps.name] = ps
 	options := p.sets.Generate
-	options.Memory = p.memory(ctx, set)
+	options.Memory, ps.removed = p.memory(ctx, set)
 	ps.result = options.Generate(set, &planFacts{ctx: ctx, p: p})
 	known := slices.ContainsFunc(ps.result.Elements, func(e generate.Element) bool { return e.Stale })
 	for _, err := range ps.result.Errors {

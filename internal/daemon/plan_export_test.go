@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/cli"
@@ -77,6 +78,40 @@ func TestExportClusters(t *testing.T) {
 	}
 }
 
+// liveOnly makes a set that no file declares: what the repository changes changes its
+// Applications too, and a set that reads another repository is nobody's concern.
+func liveOnly(t *testing.T, c client.Client, namespace string, clone *planClone, live func(*daemon.PlanConfig)) {
+	t.Helper()
+	for name, url := range map[string]string{"by-hand": "https://git.example.com/org/fleet", "of-others": "https://git.example.com/org/else"} {
+		text := strings.NewReplacer("NAME", name, "ADDRESS", url).Replace(`
+metadata: {name: NAME}
+spec:
+  goTemplate: true
+  generators: [{list: {elements: [{name: one}, {name: two}]}}]
+  template:
+    metadata: {name: 'NAME-{{.name}}'}
+    spec:
+      project: default
+      source: {repoURL: ADDRESS, targetRevision: main, path: charts/web}
+      destination: {name: alive, namespace: 'NAME-{{.name}}'}
+`)
+		set := &v1alpha1.ApplicationSet{}
+		if err := yaml.UnmarshalStrict([]byte(text), set); err != nil {
+			t.Fatal(err)
+		}
+		set.Namespace = namespace
+		if err := c.Create(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := clone.plan(live)
+	text := preview.Text(p, preview.TextOptions{Width: 400})
+	if p.Summary.Applications.Change != 3 || len(p.Objects) != 3 || p.Summary.Errors != 0 || p.Summary.Sets != (preview.Counts{}) ||
+		!strings.Contains(text, "taken from the control plane because they read this repository: sets by-hand.") {
+		t.Errorf("the set of the control plane is not followed:\n%s", text)
+	}
+}
+
 // TestPlanLive takes clusters and projects from a control plane.
 func TestPlanLive(t *testing.T) {
 	t.Parallel()
@@ -114,6 +149,7 @@ func TestPlanLive(t *testing.T) {
 	if len(p.Objects) != 1 || p.Objects[0].Cluster != "alive" || p.Summary.Errors != 0 {
 		t.Errorf("got\n%s", preview.Text(p, preview.TextOptions{}))
 	}
+	liveOnly(t, c, namespace, clone, live)
 	clone.commit(map[string]string{"set.yaml": strings.ReplaceAll(set, "project: team", "project: strict")})
 	if p = clone.plan(live); p.Summary.Refused == 0 || !strings.Contains(preview.Text(p, preview.TextOptions{Width: 400}), "not permitted in project strict") {
 		t.Errorf("the control plane's project refuses nothing:\n%s", preview.Text(p, preview.TextOptions{}))

@@ -73,26 +73,36 @@ func (p *planner) identify(ctx context.Context, c client.Client) error {
 			p.uids[kind+"/"+list.Items[i].Namespace+"/"+list.Items[i].Name] = list.Items[i].UID
 		}
 	}
+	var sets v1alpha1.ApplicationSetList
+	if err := c.List(ctx, &sets, client.InNamespace(p.cfg.Namespace)); err != nil {
+		return fmt.Errorf("list ApplicationSets: %w", err)
+	}
+	for i := range sets.Items {
+		if set := &sets.Items[i]; set.DeletionTimestamp == nil && p.reads(set) {
+			p.liveSets = append(p.liveSets, set)
+		}
+	}
 	return nil
 }
 
 // memory is what the controller remembers of the generators of a set, so that
-// those that a plan does not ask are shown with their last good answer.
-func (p *planner) memory(ctx context.Context, set *v1alpha1.ApplicationSet) generate.Memory {
+// those that a plan does not ask are shown with their last good answer, and of what
+// it removed lately, which counts towards the set's budget.
+func (p *planner) memory(ctx context.Context, set *v1alpha1.ApplicationSet) (answers generate.Memory, removed string) {
 	uid := p.uids["ApplicationSet/"+set.Namespace+"/"+set.Name]
 	if p.control == nil || uid == "" {
-		return generate.Memory{}
+		return generate.Memory{}, ""
 	}
 	stored := &corev1.ConfigMap{}
 	name := generate.MemoryName(&v1alpha1.ApplicationSet{ObjectMeta: metav1.ObjectMeta{UID: uid}})
 	if err := p.control.Get(ctx, client.ObjectKey{Namespace: set.Namespace, Name: name}, stored); err != nil {
-		return generate.Memory{} // the generator says that it cannot be asked
+		return generate.Memory{}, "" // the generator says that it cannot be asked
 	}
-	m, err := generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers])
+	answers, err := generate.DecodeMemory(stored.BinaryData[generate.MemoryAnswers])
 	if err != nil {
-		return generate.Memory{}
+		answers = generate.Memory{}
 	}
-	return m
+	return answers, stored.Data[generate.MemoryRemoved]
 }
 
 // note says once what the plan could not take into account.
@@ -106,6 +116,7 @@ func (p *planner) note(text string) {
 // will have it; empty where that is not known.
 func (p *planner) heldDigest(ps *planSet) string {
 	set := &v1alpha1.ApplicationSet{}
+	set.Spec.SyncPolicy = ps.set.Spec.SyncPolicy // whether objects stay is part of it
 	set.UID = p.uids["ApplicationSet/"+ps.set.Namespace+"/"+ps.set.Name]
 	apps := make([]*v1alpha1.Application, 0, len(ps.waits))
 	for _, name := range ps.waits {

@@ -14,6 +14,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
+	"github.com/rutterhq/rutter/internal/generate"
 	"github.com/rutterhq/rutter/internal/plan"
 	"github.com/rutterhq/rutter/internal/policy"
 	"github.com/rutterhq/rutter/internal/preview"
@@ -31,6 +32,8 @@ type planUnit struct {
 	// held says that only the budget keeps it, and makes that it shows the
 	// namespace which it makes.
 	held, makes bool
+	// believed says that nobody knows whether there is such a cluster.
+	believed bool
 
 	requests []rutter.RenderRequest // one a source; those that are only referred to are empty
 	renders  []rutter.Manifests
@@ -54,6 +57,7 @@ func (p *planner) newUnit(s *planSide, app *v1alpha1.Application, d declared, se
 			known = true
 		}
 	}
+	u.believed = !known && len(p.inventory.Clusters) == 0
 	switch {
 	case u.unit.Problem != nil:
 		u.err = u.unit.Problem
@@ -295,7 +299,7 @@ func (p *planner) show(s *planSide) preview.Side {
 		ps := s.sets[name]
 		set := preview.Set{Name: ps.name, File: ps.from.file, Size: ps.size, Declaration: plainJSON(map[string]any{"spec": ps.set.Spec, "metadata": metadata(ps.set)})}
 		if len(ps.waits) > 0 {
-			set.Held = &preview.Held{Set: ps.name, Applications: ps.waits, Reason: ps.why}
+			set.Held = &preview.Held{Set: ps.name, Applications: ps.waits, Reason: ps.why, ObjectsStay: generate.Preserves(ps.set)}
 			if set.Held.Digest = p.heldDigest(ps); set.Held.Digest != "" {
 				set.Held.Namespace = ps.set.Namespace
 			}

@@ -3,6 +3,7 @@ package daemon
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
@@ -24,6 +25,9 @@ func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit
 		all = p.gone(s, live, level)
 	}
 	for _, ps := range sets {
+		if policy.Removed = ps.removed; policy.Removed != "" {
+			policy.Now = time.Now()
+		}
 		ps.decision = generate.Decide(ps.set, ps.result, live, policy)
 		all = append(all, generate.SetChanges{Set: ps.set, Changes: ps.decision.Changes})
 		for _, err := range ps.decision.Errors {
@@ -46,7 +50,7 @@ func (p *planner) generated(s *planSide, sets []*planSet, level int) []*planUnit
 func (p *planner) gone(s *planSide, live []*v1alpha1.Application, level int) []generate.SetChanges {
 	var out []generate.SetChanges
 	for _, name := range slices.Sorted(maps.Keys(p.base.sets)) {
-		if set := p.base.sets[name]; s.sets[name] == nil && (set.from.parent == "" || level > 0) {
+		if set := p.base.sets[name]; s.sets[name] == nil && !set.from.live && (set.from.parent == "" || level > 0) {
 			out = append(out, generate.SetChanges{Set: set.set, Changes: generate.Teardown(set.set, live, generate.Policy{})})
 		}
 	}

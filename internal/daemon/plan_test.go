@@ -131,6 +131,19 @@ func planCases() []planCase {
 			not:  []string{"Deleted", "Errors", "does not exist"},
 		},
 		{
+			reason: "what is held back is named with what goes with it once it is approved",
+			before: func(files map[string]string) map[string]string {
+				return map[string]string{"bases/app/all.yaml": files["bases/app/all.yaml"] + "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {}\n"}
+			},
+			after: withoutOverlays(4),
+			want:  []string{"if they go: PersistentVolumeClaim/team-apps/shop-0-data is deleted: its data may be deleted with it (application shop-0 on prod-1)", "shop-3-data"},
+			not:   []string{"Look at this before"},
+		},
+		{
+			reason: "and with nothing where the set preserves the objects", before: edit("clusters/apps.yaml", "  template:\n", "  syncPolicy: {preserveResourcesOnDeletion: true}\n  template:\n"),
+			after: withoutOverlays(4), want: []string{"4 of 8 Applications would be deleted without their objects"}, not: []string{"if they go"},
+		},
+		{
 			reason: "a set that falls to zero waits", after: withoutOverlays(8),
 			want: []string{"set apps: the set generates nothing any more: all that it has left would be deleted, 8 Applications"}, not: []string{"Deleted"},
 		},
@@ -185,7 +198,7 @@ func planCases() []planCase {
 		},
 		{
 			reason: "clusters that are not known evaluate no set that reads them", config: func(c *daemon.PlanConfig) { c.Inventory = nil },
-			after: put("charts/web/values.yaml", "replicas: 9\n"), want: []string{"--inventory", "error of the base still there", "No inventory of clusters was given"}, not: []string{"edge-edge"},
+			after: put("charts/web/values.yaml", "replicas: 9\n"), want: []string{"Whether these clusters are there is not known without an inventory, and is believed: prod-1.", "--inventory", "error of the base still there", "No inventory of clusters was given"}, not: []string{"edge-edge"},
 		},
 		{
 			reason: "a revision that is neither side is named", before: edit("clusters/root.yaml", "path: platform", "path: platform, targetRevision: change"),

@@ -85,7 +85,9 @@ func (c *comparison) sets(base, head []Set) {
 			change.Verb, change.Fields = Change, fieldsOf(old.Declaration, s.Declaration)
 		}
 		if s.Held != nil {
-			c.plan.Held = append(c.plan.Held, *s.Held)
+			held := *s.Held
+			held.Risks = c.heldRisks(held)
+			c.plan.Held = append(c.plan.Held, held)
 		}
 		if !had || len(change.Fields) > 0 || old.Size != s.Size {
 			c.plan.Sets = append(c.plan.Sets, change)

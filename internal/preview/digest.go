@@ -41,8 +41,8 @@ func digest(p Plan) string {
 	}
 	held := slices.Clone(p.Held)
 	slices.SortFunc(held, func(a, b Held) int { return cmp.Compare(a.Set, b.Set) })
-	for i := range held {
-		held[i].Reason, held[i].Namespace, held[i].Digest = "", "", ""
+	for i := range held { // the risks follow from the rest
+		held[i].Reason, held[i].Namespace, held[i].Digest, held[i].Risks = "", "", "", nil
 	}
 	text, err := json.Marshal([]any{Schema, units, objects, held})
 	if err != nil {

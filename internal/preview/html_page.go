@@ -29,7 +29,7 @@ footer { color: #888; font-size: 13px; margin-top: 3rem; }
 <tr><th></th><th>deleted</th><th>left in place</th><th>moved</th><th>changed</th><th>added</th></tr>
 {{range .Rows}}<tr><td>{{.Name}}</td><td>{{.C.Delete}}</td><td>{{.C.Leave}}</td><td>{{.C.Move}}</td><td>{{.C.Change}}</td><td>{{.C.Add}}</td></tr>
 {{end}}</table>{{end}}
-{{with .Plan.Held}}<section class="held"><h2>Held back by the deletion budget</h2><ul>{{range .}}<li>set <code>{{.Set}}</code>: {{.Reason}}<br>{{range .Applications}}<code>{{.}}</code> {{end}}{{if .Digest}}<br>{{$.Approve}}{{end}}</li>{{end}}</ul></section>{{end}}
+{{with .Plan.Held}}<section class="held"><h2>Held back by the deletion budget</h2><ul>{{range .}}<li>set <code>{{.Set}}</code>: {{.Reason}}<br>{{range .Applications}}<code>{{.}}</code> {{end}}{{range .Risks}}<br>if they go: {{.Message}} (application <code>{{.Application}}</code> on {{.Cluster}}){{end}}{{if .Digest}}<br>{{$.Approve}}{{end}}</li>{{end}}</ul></section>{{end}}
 {{with .Refused}}<section class="refused"><h2>Refused by the rules of projects</h2><ul>{{range .}}<li><code>{{.Application}}</code>{{with .Object}} <code>{{.}}</code>{{end}}: {{.Reason}}</li>{{end}}</ul></section>{{end}}
 {{with .Plan.Risks}}<section class="risks"><h2>Look at this before you merge</h2><ul>{{range .}}<li>{{.Message}} (application <code>{{.Application}}</code> on <code>{{.Cluster}}</code>)</li>{{end}}</ul></section>{{end}}
 {{with .Errors}}<section class="errors"><h2>Errors</h2><ul>{{range .}}<li><code>{{.Where}}</code>: {{.Message}}</li>{{end}}</ul></section>{{end}}

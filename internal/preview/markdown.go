@@ -103,6 +103,9 @@ func (m *markdown) warnings(p Plan) {
 	m.list(":no_entry: Held back by the deletion budget", len(p.Held), func(i int) {
 		h := p.Held[i]
 		m.line("- set %s: %s: %s", code(h.Set), html.EscapeString(oneLine(h.Reason)), code(some(h.Applications, len(h.Applications), m.d.names)))
+		for _, r := range h.risksOf(m.d.groups) {
+			m.line("  - :warning: %s", code(r))
+		}
 		if h.Digest != "" {
 			m.line("  %s", html.EscapeString(p.approve()))
 		}

@@ -211,6 +211,10 @@ type Held struct {
 	// as the controller will name them; empty where no control plane was asked.
 	Namespace string `json:"namespace,omitempty"`
 	Digest    string `json:"digest,omitempty"`
+	// ObjectsStay says that the set preserves the objects of what it removes, and
+	// Risks are of those that would go otherwise, once that is approved.
+	ObjectsStay bool   `json:"objectsStay,omitempty"`
+	Risks       []Risk `json:"risks,omitempty"`
 }
 
 // Refusal is what the rules of a project forbid.

@@ -117,7 +117,7 @@ func TestNothingSteers(t *testing.T) {
 	u := unit(t, "one", configMap("x", "a"))
 	after := with(unit(t, "one", configMap("x", "b")), func(u *Unit) { u.Objects[0].Object["data"] = map[string]any{"k": evil} })
 	p := Compare(Side{Name: evil, Units: []Unit{u}}, Side{Name: "h", Units: []Unit{after}, Problems: []Problem{{Where: evil, Message: evil}}})
-	p.Held = []Held{{Set: evil, Applications: []string{evil}, Reason: evil, Digest: evil}}
+	p.Held = []Held{{Set: evil, Applications: []string{evil}, Reason: evil, Digest: evil, Risks: []Risk{{Rule: evil, Message: evil, Cluster: evil, Application: evil}}}}
 	p.Risks = []Risk{{Rule: evil, Message: evil, Cluster: evil, Application: evil}}
 	p.Refused = []Refusal{{Application: evil, Object: evil, Reason: evil}}
 	p.Notes = []string{evil}
@@ -158,7 +158,7 @@ func TestSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := large(t)
-	full.Held = append(full.Held, Held{Set: "s", Applications: []string{"a"}, Reason: "r"})
+	full.Held = append(full.Held, Held{Set: "s", Applications: []string{"a"}, Reason: "r", ObjectsStay: true, Risks: []Risk{{Rule: "r", Message: "m", Application: "a"}}})
 	full.Refused = append(full.Refused, Refusal{Application: "a", Object: "o", Cluster: "c", Reason: "r"})
 	full.Risks = append(full.Risks, Risk{Rule: "r", Message: "m", Application: "a"})
 	full.Problems = append(full.Problems, Problem{Where: "w", Message: "m", Known: true})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -36,6 +37,30 @@ func objectRisks(changes []ObjectChange) []Risk {
 		}
 	}
 	return out
+}
+
+// heldRisks are those of the removals that a budget holds back: whoever approves
+// them has to know.
+func (c *comparison) heldRisks(h Held) []Risk {
+	if h.ObjectsStay {
+		return nil
+	}
+	prefix := h.Set[:strings.LastIndex(h.Set, "/")+1] // Applications are in the namespace of their set
+	var gone []ObjectChange
+	for _, name := range h.Applications {
+		u := c.base.byName[prefix+name]
+		if u == nil || u.blind() || u.Orphans != "" {
+			continue
+		}
+		for _, o := range u.Objects {
+			if o.Hook || o.Stays || o.Refused != "" {
+				continue
+			}
+			ref := o.Ref()
+			gone = append(gone, ObjectChange{Verb: Delete, Cluster: u.clusterName(), Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Application: u.Name})
+		}
+	}
+	return objectRisks(gone)
 }
 
 // changeRisks judges what an apply would write.

@@ -131,6 +131,13 @@ func (t *texter) warnings(p Plan) {
 		for _, h := range bounded(t, p.Held) {
 			t.warn("set %s: %s", h.Set, h.Reason)
 			t.line("      %s", some(h.Applications, len(h.Applications), 5))
+			most := t.o.Groups
+			if most < 0 {
+				most = len(h.Risks)
+			}
+			for _, r := range h.risksOf(most) {
+				t.warn("%s", r)
+			}
 			if h.Digest != "" {
 				t.line("      %s", p.approve())
 			}

@@ -260,6 +260,18 @@ func (p Plan) news() (news []Problem, known int) {
 	return news, known
 }
 
+// risksOf names what is risky of what is held back, one line each: the first few.
+func (h Held) risksOf(most int) []string {
+	var out []string
+	for i, r := range h.Risks {
+		if i == most {
+			return append(out, fmt.Sprintf("if they go: %s more", plural(len(h.Risks)-i, "risk")))
+		}
+		out = append(out, fmt.Sprintf("if they go: %s (application %s on %s)", r.Message, r.Application, r.Cluster))
+	}
+	return out
+}
+
 // approve says how what is held back is let go.
 func (p Plan) approve() string {
 	return "To let exactly these go: this plan again, with --live --approve " + p.Digest

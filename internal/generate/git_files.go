@@ -33,8 +33,13 @@ func (ev *evaluator) gitFiles(n node, tree rutter.Snapshot) outcome {
 		}
 	}
 	var out outcome
+	worded := 0
 	for _, file := range files {
-		objects, err := readObjects(tree, file)
+		objects, words, err := readObjects(tree, file)
+		if len(words) > 0 && worded < shownWorded {
+			worded++
+			ev.warn(fmt.Sprintf("%s: %s: %s", n.producer(), file, words[0]))
+		}
 		if err != nil {
 			s := paramSet{params: map[string]any{}, err: fmt.Errorf("%s: %w", n.producer(), err)}
 			location{dir: path.Dir(file), file: path.Base(file)}.addTo(s.params, g.PathParamPrefix, ev.goTemplate)
@@ -109,24 +114,34 @@ func anyMatches(patterns []filePattern, file string) bool {
 	return false
 }
 
+// shownWorded is how many files with words that are read as booleans are named.
+const shownWorded = 3
+
 // readObjects reads a JSON or YAML file that holds one object or a list of
-// them. An empty file counts as one empty object.
-func readObjects(tree rutter.Snapshot, file string) ([]map[string]any, error) {
+// them, and says which words in it are booleans. An empty file counts as one empty
+// object.
+func readObjects(tree rutter.Snapshot, file string) (objects []map[string]any, words []string, err error) {
 	if info, err := tree.Stat(file); err == nil && info.Size() > maxFileSize {
-		return nil, fileError(file, rutter.Errorf(rutter.CodeInvalid, "has %d bytes, at most %d are read", info.Size(), maxFileSize))
+		return nil, nil, fileError(file, rutter.Errorf(rutter.CodeInvalid, "has %d bytes, at most %d are read", info.Size(), maxFileSize))
 	}
 	content, err := tree.ReadFile(file)
 	if err != nil {
-		return nil, &rutter.Error{Code: rutter.CodeOf(err), File: file, Message: "cannot be read", Err: err}
+		return nil, nil, &rutter.Error{Code: rutter.CodeOf(err), File: file, Message: "cannot be read", Err: err}
 	}
 	raw, err := yaml.YAMLToJSONStrict(content)
 	if err != nil {
-		return nil, fileError(file, err)
+		return nil, nil, fileError(file, err)
 	}
 	value, err := toTree(raw)
 	if err != nil {
-		return nil, fileError(file, err)
+		return nil, nil, fileError(file, err)
 	}
+	objects, err = objectsIn(file, value)
+	return objects, BooleanWords(content, value), err
+}
+
+// objectsIn are the objects that a file holds.
+func objectsIn(file string, value any) ([]map[string]any, error) {
 	switch v := value.(type) {
 	case nil:
 		return []map[string]any{{}}, nil

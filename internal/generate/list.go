@@ -26,6 +26,9 @@ func (ev *evaluator) list(n node) outcome {
 		return outcome{sets: out.sets, errs: []error{
 			rutter.Errorf(rutter.CodeInvalid, "%s.elementsYaml: is not a YAML list: %w", n.producer(), err)}}
 	}
+	if words := BooleanWords([]byte(g.ElementsYaml), more); len(words) > 0 {
+		ev.warn(n.producer() + ".elementsYaml: " + words[0])
+	}
 	for i, tree := range more {
 		where := fmt.Sprintf("%s.elementsYaml[%d]", n.producer(), i)
 		out.sets = append(out.sets, ev.listElement(n, where, tree, false))

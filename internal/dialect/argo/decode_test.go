@@ -77,6 +77,7 @@ func TestDecodeErrors(t *testing.T) {
 		{"bad version", "apiVersion: a/b/c\nkind: X\n", []string{`f.yaml:1: apiVersion "a/b/c" is not a group and a version`}},
 		{"no name", "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata:\n  namespace: a\n", []string{"f.yaml:3: resource name may not be empty (field metadata.name)"}},
 		{"not base64", "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata:\n  server: aHR0cHM=\n  my.password: hunter2!\n", []string{"f.yaml:6: field data.my.password is not base64: write plain text under stringData"}},
+		{"of what is beside it", strings.Replace(head, "kind: Application\n", "kind: ApplicationSet\n", 1) + "spec:\n  generators:\n  - git: {repoURL: x}\n    template: {}\n", []string{`f.yaml:8: strict decoding error: unknown field "spec.generators[0].template": write it as spec.generators[0].git.template`}},
 		{"in a List", "apiVersion: v1\nkind: List\nitems:\n- apiVersion: argoproj.io/v1alpha1\n  kind: AppProject\n  metadata: {name: a}\n  spec:\n    sourceRepo: []\n", []string{`f.yaml:8: strict decoding error: unknown field "spec.sourceRepo": write it as spec.sourceRepos`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,15 +4,17 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
 // pathPart is a field, or an index, of a path such as spec.sources[0].helm.
 var pathPart = regexp.MustCompile(`[^.\[\]]+|\[\d+\]`)
 
-// suggest says how an unknown field may have been meant: under an object that
-// holds it, as samples often have one level too many, or under a name that is
-// much like it. Empty when there is nothing to suggest.
+// suggest says how an unknown field may have been meant: in the one object beside
+// it that has such a field, as a generator has its template; under an object that
+// holds it, as samples often have one level too many; or under a name that is much
+// like it. Empty when there is nothing to suggest.
 func suggest(obj any, path string) string {
 	parts := pathPart.FindAllString(path, -1)
 	if len(parts) < 2 {
@@ -22,6 +24,9 @@ func suggest(obj any, path string) string {
 	types := []reflect.Type{reflect.TypeOf(obj)}
 	for _, p := range parts[:len(parts)-1] {
 		types = append(types, below(types[len(types)-1], p))
+	}
+	if beside := besideIt(reflect.ValueOf(obj), parts); beside != "" {
+		return "write it as " + joinParts(append(parts[:len(parts)-1:len(parts)-1], beside, name))
 	}
 	for i := len(types) - 2; i > 0; i-- {
 		if t := types[i]; t != nil && fieldsOf(t)[name] != nil {
@@ -38,6 +43,60 @@ func suggest(obj any, path string) string {
 		}
 	}
 	return ""
+}
+
+// besideIt names the only object that is written beside an unknown field and has a
+// field of that name.
+func besideIt(v reflect.Value, parts []string) string {
+	for _, part := range parts[:len(parts)-1] {
+		v = into(v, part)
+	}
+	v = pointed(v)
+	if !v.IsValid() || v.Kind() != reflect.Struct {
+		return ""
+	}
+	found := ""
+	for name, t := range fieldsOf(v.Type()) {
+		if x := into(v, name); fieldsOf(t)[parts[len(parts)-1]] == nil || !x.IsValid() || x.IsZero() {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = name
+	}
+	return found
+}
+
+// into is the value of a field, or of an item of a list; not valid where there is none.
+func into(v reflect.Value, part string) reflect.Value {
+	v = pointed(v)
+	switch {
+	case !v.IsValid():
+	case v.Kind() == reflect.Slice && strings.HasPrefix(part, "["):
+		if i, err := strconv.Atoi(strings.Trim(part, "[]")); err == nil && i < v.Len() {
+			return v.Index(i)
+		}
+	case v.Kind() == reflect.Struct:
+		for f, x := range v.Fields() {
+			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous && (name == "" || strings.Contains(options, "inline")) {
+				if x := into(x, part); x.IsValid() {
+					return x
+				}
+			} else if name == part {
+				return x
+			}
+		}
+	}
+	return reflect.Value{}
+}
+
+func pointed(v reflect.Value) reflect.Value {
+	for v.IsValid() && v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	return v
 }
 
 func joinParts(parts []string) string {

@@ -35,6 +35,8 @@ type AppRow struct {
 	Target    string `json:"targetNamespace,omitempty"`
 	// Held says that a person paused its automated sync.
 	Held bool `json:"held,omitempty"`
+	// Waiting says that its removal waits for an approval.
+	Waiting bool `json:"removalWaits,omitempty"`
 	// Message is the first condition, when there is one, and that of a hold before.
 	Message string `json:"message,omitempty"`
 }
@@ -83,16 +85,24 @@ func (r *root) appList() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			waiting, err := r.waitingRemovals(c, cl, all)
+			if err != nil {
+				return err
+			}
 			out := struct {
 				Applications []AppRow `json:"applications"`
 			}{Applications: []AppRow{}}
 			t := table{header: []string{"NAME", "CLUSTER", "SYNC", "HEALTH", "REVISION", "AGE", "NAMESPACE", "PROJECT", "MESSAGE"}, wide: 3}
 			for i := range list.Items {
 				row := RowOf(&list.Items[i], names)
+				row.Waiting = waiting[client.ObjectKeyFromObject(&list.Items[i])]
 				out.Applications = append(out.Applications, row)
 				sync := row.Sync
 				if row.Held {
 					sync += " (held)"
+				}
+				if row.Waiting {
+					sync += " (removal waits)"
 				}
 				t.rows = append(t.rows, []string{row.Name, row.Cluster, sync, row.Health, orDash(short(row.Revision)), age(&list.Items[i]), orDash(row.Target), orDash(row.Project), orDash(row.Message)})
 			}

@@ -90,6 +90,28 @@ func (r *root) showHeld(c *cobra.Command, cl client.Client, set *v1alpha1.Applic
 	return exit{ExitBlocked}
 }
 
+// waitingRemovals are the Applications whose removal waits for an approval. Who may
+// not read sets sees none.
+func (r *root) waitingRemovals(c *cobra.Command, cl client.Client, all bool) (map[client.ObjectKey]bool, error) {
+	var sets v1alpha1.ApplicationSetList
+	if err := cl.List(c.Context(), &sets, r.within(all)); err != nil {
+		if apierrors.IsForbidden(err) {
+			return nil, nil //nolint:nilnil // none is known of
+		}
+		return nil, fmt.Errorf("list ApplicationSets: %w", err)
+	}
+	waiting := map[client.ObjectKey]bool{}
+	for i := range sets.Items {
+		set := &sets.Items[i]
+		if digest := generate.HeldDigest(set); digest != "" {
+			for _, name := range heldNames(c, cl, set, digest) {
+				waiting[client.ObjectKey{Namespace: set.Namespace, Name: name}] = true
+			}
+		}
+	}
+	return waiting, nil
+}
+
 // heldNames are the Applications whose deletion waits, as the controller wrote
 // them down; none where that cannot be read.
 func heldNames(c *cobra.Command, cl client.Client, set *v1alpha1.ApplicationSet, digest string) []string {

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,24 @@ func (r *root) appsetList() *cobra.Command {
 	})
 }
 
+// conditionLines are conditions in words; what one says is not repeated by another.
+func conditionLines(conditions []v1alpha1.ApplicationSetCondition) []string {
+	lines := make([]string, 0, len(conditions))
+	for i, c := range conditions {
+		message := c.Message
+		for _, before := range conditions[:i] {
+			if len(before.Message) >= shortMessage {
+				message = strings.ReplaceAll(message, before.Message, fmt.Sprintf("(as %s says)", before.Type))
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s=%s: %s", c.Type, c.Status, message))
+	}
+	return lines
+}
+
+// shortMessage is as long as what is said in full wherever it stands.
+const shortMessage = 40
+
 func setState(s *v1alpha1.ApplicationSet) (health, message string) {
 	if s.Status.Health != nil {
 		health = s.Status.Health.Status
@@ -74,8 +93,8 @@ func (r *root) appsetGet() *cobra.Command {
 				t.rows = append(t.rows, []string{res.Name, orDash(res.Status), orDash(health)})
 			}
 			if r.output == "table" || r.output == "wide" {
-				for _, cond := range set.Status.Conditions {
-					fmt.Fprintf(r.out, "%s=%s: %s\n", cond.Type, cond.Status, cond.Message)
+				for _, line := range conditionLines(set.Status.Conditions) {
+					fmt.Fprintln(r.out, line)
 				}
 				fmt.Fprintln(r.out)
 			}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -75,9 +76,17 @@ func (r *root) deleteSet(ctx context.Context, cl client.Client, name string, pro
 	if err := cl.List(ctx, &list, r.within(false)); err != nil {
 		return fmt.Errorf("list Applications: %w", err)
 	}
-	rows := fatesOf(&set, list.Items, propagation, time.Now())
+	var sets v1alpha1.ApplicationSetList
+	if err := cl.List(ctx, &sets, r.within(false)); err != nil {
+		return fmt.Errorf("list ApplicationSets: %w", err)
+	}
+	takers, others := takersOf(&set, sets.Items)
+	rows := fatesOf(&set, list.Items, takers, propagation, time.Now())
 	if err := r.showFates(name, rows); err != nil {
 		return err
+	}
+	for _, other := range others {
+		fmt.Fprintf(r.err, "rutter: ApplicationSet %s generates Applications of this set too, more than its status has room to name: those stay and become its\n", other)
 	}
 	if !yes {
 		fmt.Fprintln(r.err, "rutter: nothing was done: repeat it with --yes")
@@ -110,10 +119,44 @@ func (r *root) showFates(name string, rows []FateRow) error {
 	return nil
 }
 
+// belongs is how the status of a set says that it generates what another one has.
+var belongs = regexp.MustCompile(`Application \S+/(\S+) belongs to ApplicationSet "([^"]+)"`)
+
+// takersOf names the other sets that generate Applications of a set, by Application:
+// the controller says so in the status of those, which has room for the first few.
+// others are sets that may generate more of them.
+func takersOf(set *v1alpha1.ApplicationSet, sets []v1alpha1.ApplicationSet) (takers map[string]string, others []string) {
+	takers = map[string]string{}
+	for i := range sets {
+		other := &sets[i]
+		if other.Name == set.Name || other.DeletionTimestamp != nil {
+			continue
+		}
+		for _, c := range other.Status.Conditions {
+			if c.Type != v1alpha1.ApplicationSetConditionErrorOccurred || c.Status != "True" {
+				continue
+			}
+			named := false
+			for _, m := range belongs.FindAllStringSubmatch(c.Message, -1) {
+				if m[2] == set.Name {
+					takers[m[1]], named = other.Name, true
+				}
+			}
+			if named && moreProblems.MatchString(c.Message) {
+				others = append(others, other.Name)
+			}
+		}
+	}
+	return takers, others
+}
+
+// moreProblems is how a condition ends that has no room for all.
+var moreProblems = regexp.MustCompile(`, and \d+ more$`)
+
 // fatesOf says what becomes of the Applications of a set. What the controller
 // decided for all sets shows in what it wrote: an Application that is to outlive
 // its set is owned by its namespace too.
-func fatesOf(set *v1alpha1.ApplicationSet, apps []v1alpha1.Application, propagation metav1.DeletionPropagation, now time.Time) []FateRow {
+func fatesOf(set *v1alpha1.ApplicationSet, apps []v1alpha1.Application, takers map[string]string, propagation metav1.DeletionPropagation, now time.Time) []FateRow {
 	set = set.DeepCopy()
 	if propagation == metav1.DeletePropagationOrphan {
 		set.Finalizers = append(set.Finalizers, metav1.FinalizerOrphanDependents)
@@ -123,7 +166,7 @@ func fatesOf(set *v1alpha1.ApplicationSet, apps []v1alpha1.Application, propagat
 		live = append(live, &apps[i])
 	}
 	rows := []FateRow{}
-	for _, c := range generate.Teardown(set, live, generate.Policy{Now: now}) {
+	for _, c := range generate.Teardown(set, live, generate.Policy{Now: now, Elsewhere: takers}) {
 		row := FateRow{Application: c.Name, Fate: string(fateStays), Why: c.Reason}
 		kept := slices.ContainsFunc(c.Application.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Namespace" && o.APIVersion == "v1" })
 		switch cascades := slices.ContainsFunc(c.Application.Finalizers, func(f string) bool {

@@ -57,15 +57,19 @@ func (r *root) appsetGenerate() *cobra.Command {
 }
 
 func (r *root) generate(ctx context.Context, f *generateFlags) error {
-	objects, err := r.readObjects(f.file)
+	text, err := r.readFile(f.file)
 	if err != nil {
 		return err
+	}
+	objects, err := argo.Decode(text, f.file)
+	if err != nil {
+		return fmt.Errorf("decode: %w", err)
 	}
 	local, err := parseLocal(f.repos)
 	if err != nil {
 		return err
 	}
-	facts := &offlineFacts{ctx: ctx, r: r, local: local}
+	facts := &offlineFacts{ctx: ctx, r: r, local: local, text: text}
 	if facts.clusters, err = r.readClusters(f.clusters); err != nil {
 		return err
 	}
@@ -85,6 +89,10 @@ func (r *root) generate(ctx context.Context, f *generateFlags) error {
 		apps = append(apps, result.Applications...)
 		elements = append(elements, elementRows(set.Name, result.Elements)...)
 		failed = r.complain(set.Name, result) || failed
+		if len(result.Elements) == 0 && len(result.Errors) == 0 {
+			fmt.Fprintf(r.err, "rutter: ApplicationSet %s: generates nothing: its generators found no element\n", set.Name)
+		}
+		facts.words(set)
 		if generate.UsesClusters(set) && f.clusters == "" {
 			fmt.Fprintf(r.err, "rutter: ApplicationSet %s: reads the list of clusters, and none are given: use --clusters FILE\n", set.Name)
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/generate"
 )
 
@@ -28,6 +30,9 @@ type offlineFacts struct {
 	configMaps map[string]map[string]string
 	placements []*unstructured.Unstructured
 	answers    *offlineAnswers
+	// text is the file with the sets, and told what was said of revisions.
+	text []byte
+	told map[rutter.Repo]bool
 }
 
 // offlineAnswers are what services would answer to every question of their kind.
@@ -80,7 +85,38 @@ func (f *offlineFacts) Clusters() ([]rutter.ClusterInfo, error) { return f.clust
 
 // Snapshot implements generate.Facts.
 func (f *offlineFacts) Snapshot(repo rutter.Repo) (rutter.Snapshot, error) {
-	return f.r.deps.Snapshot(f.ctx, f.local, repo)
+	snap, err := f.r.deps.Snapshot(f.ctx, f.local, repo)
+	if err == nil {
+		f.tellRevision(snap, repo)
+	}
+	return snap, err
+}
+
+// tellRevision says, once for each, that a revision is not looked at, where the files
+// of a folder are taken as they lie there.
+func (f *offlineFacts) tellRevision(snap rutter.Snapshot, repo rutter.Repo) {
+	key := rutter.Repo{URL: repo.URL, Revision: repo.Revision}
+	if repo.Revision == "" || repo.Revision == "HEAD" || strings.Trim(snap.Revision(), "0") != "" || f.told[key] {
+		return
+	}
+	if f.told == nil {
+		f.told = map[rutter.Repo]bool{}
+	}
+	f.told[key] = true
+	dir := f.local[rutter.NormalizeGitURL(repo.URL)]
+	fmt.Fprintf(f.r.err, "rutter: %s: the files of %s are taken as they lie there, and not those of revision %s: give a bare repository (git clone --bare) to have revisions read\n", repo.URL, dir, repo.Revision)
+}
+
+// words says which words in the generators of a set are read as booleans.
+func (f *offlineFacts) words(set *v1alpha1.ApplicationSet) {
+	raw, err := json.Marshal(set.Spec.Generators)
+	var tree any
+	if err != nil || json.Unmarshal(raw, &tree) != nil {
+		return // it was read from JSON
+	}
+	for _, w := range generate.BooleanWords(f.text, tree) {
+		fmt.Fprintf(f.r.err, "rutter: ApplicationSet %s: warning: spec.generators: %s\n", set.Name, w)
+	}
 }
 
 // asked is the error of a question that nothing is contacted for.

@@ -98,6 +98,10 @@ func (r *root) annotateHold(c *cobra.Command, names []string, hold any, say func
 		if err != nil {
 			return err
 		}
+		if _, held := app.Annotations[generate.AnnotationHold]; hold == nil && !held {
+			fmt.Fprintf(r.out, "%s was not held: nothing was done\n", name)
+			continue
+		}
 		if err := cl.Patch(c.Context(), app, client.RawPatch(types.MergePatchType, patch), fieldOwner); err != nil {
 			return fmt.Errorf("write the hold of application %q: %w", name, err)
 		}

@@ -17,6 +17,10 @@ import (
 	"github.com/rutterhq/rutter/internal/preview"
 )
 
+// leastBytes is about what the numbers and the digest of a plan need, and mostBytes
+// more than any service takes as a comment.
+const leastBytes, mostBytes = 500, 10_000_000
+
 // ExitBlocked says that a plan is over budget or refused.
 const ExitBlocked = 3
 
@@ -77,6 +81,9 @@ func (r *root) planCommand() *cobra.Command {
 func (f *planFlags) check() error {
 	if !slices.Contains(planOutputs, f.output) {
 		return rutter.Errorf(rutter.CodeInvalid, "-o %q: use %s", f.output, strings.Join(planOutputs, ", "))
+	}
+	if f.maxBytes < leastBytes || f.maxBytes > mostBytes {
+		return rutter.Errorf(rutter.CodeInvalid, "--max-bytes %d: use %d to %d", f.maxBytes, leastBytes, mostBytes)
 	}
 	if f.offline && f.live {
 		return rutter.Errorf(rutter.CodeInvalid, "--offline and --live exclude each other")

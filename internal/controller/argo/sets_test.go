@@ -96,6 +96,8 @@ func TestHeldAndApproved(t *testing.T) {
 	p.says(3, "approve appset/fleet", "5 of 6 Applications", "  - b\n", "  - f\n", digest)
 	p.says(3, "approve appset/fleet 0123456789abcdef", "0123456789abcdef is not what waits", digest)
 	p.says(0, "appset list", "HELD", "Suspended")
+	p.says(0, "app list", "(removal waits)")
+	p.says(0, "unhold a", "a was not held")
 	p.says(0, "appset get fleet", "  - b\n", "DeletionsHeld=True")
 	p.awaitEvent(v1alpha1.ApplicationSetReasonHeldOverBudget)
 	p.awaitEvent("ApplicationsCreated")

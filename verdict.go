@@ -42,6 +42,31 @@ type HealthScript struct {
 	Source string
 }
 
+// HealthExpr is an assessment of a kind by expressions in CEL (flux-semantics 0.13).
+type HealthExpr struct {
+	// Kind may be empty: every kind of the group that has none of its own.
+	Group, Kind string
+	// Current is needed; InProgress and Failed are asked before it where they are given.
+	InProgress, Failed, Current string
+	// Source says where it is written, for errors.
+	Source string
+}
+
+// ActionScripts are an operator's own actions for a kind (reference 4.3).
+type ActionScripts struct {
+	Group, Kind string
+	// Discovery is Lua that says which actions an object has; Run are the scripts
+	// of the actions by name.
+	Discovery string
+	Run       map[string]string
+	// MergeBuiltin keeps the built-in actions of the kind beside these.
+	MergeBuiltin bool
+	// OpenLibs gives the scripts the libraries string and math.
+	OpenLibs bool
+	// Source says where it is written, for errors.
+	Source string
+}
+
 // FieldDiff is one field that differs. Values of Secrets are never put here.
 type FieldDiff struct {
 	// Path in the form .spec.template.spec.containers[name="web"].image

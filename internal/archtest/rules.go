@@ -54,7 +54,7 @@ type ring struct {
 var (
 	// deciders are what the engine asks. They know the vocabulary only: a dialect's
 	// types must not get in, or one dialect's habits would become the engine's.
-	deciders = []string{"internal/compare", "internal/jq", "internal/schema", "internal/explain", "internal/matrix", "internal/fieldpath", "internal/health", "internal/lua", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory", "internal/syncwindow"}
+	deciders = []string{"internal/actions", "internal/cel", "internal/compare", "internal/jq", "internal/schema", "internal/explain", "internal/matrix", "internal/fieldpath", "internal/health", "internal/lua", "internal/plan", "internal/preview", "internal/rollout", "internal/inventory", "internal/syncwindow"}
 	// edge turns what people write into the engine's words, and answers back.
 	edge     = []string{"internal/generate", "internal/lint", "internal/policy", "internal/dialect"}
 	adapters = []string{
@@ -89,7 +89,7 @@ var (
 	// calculators are libraries that compute and do nothing else.
 	calculators = slices.Concat(machinery, []string{
 		"github.com/Masterminds/semver/v3", "github.com/Masterminds/sprig/v3", "github.com/bmatcuk/doublestar/v4",
-		"github.com/evanphx/json-patch/v5", "github.com/gobwas/glob", "github.com/gosimple/slug", "github.com/itchyny/gojq", "github.com/yuin/gopher-lua", "go.yaml.in/yaml",
+		"github.com/evanphx/json-patch/v5", "github.com/gobwas/glob", "github.com/google/cel-go", "github.com/gosimple/slug", "github.com/itchyny/gojq", "github.com/yuin/gopher-lua", "go.yaml.in/yaml",
 		"k8s.io/api", "k8s.io/apiextensions-apiserver/pkg/apis", "sigs.k8s.io/json", "sigs.k8s.io/structured-merge-diff", "sigs.k8s.io/yaml",
 	})
 	// clients reach a cluster or wrap what does.

@@ -59,7 +59,7 @@ func (r *root) healthCommand() *cobra.Command {
 			return r.health(paths, assess)
 		},
 	}
-	c.Flags().StringVar(&config, "config", "", "argocd-cm, for the assessments in Lua that it has (resource.customizations.health)")
+	c.Flags().StringVar(&config, "config", "", "argocd-cm, for the assessments that it has, in Lua (resource.customizations.health) and CEL (resource.customizations.healthCheckExprs)")
 	c.Flags().StringArrayVarP(&paths, "filename", "f", nil, "file, folder, or - for standard input; repeatable")
 	return c
 }
@@ -79,10 +79,11 @@ func (r *root) assessor(config string) (*health.Assessor, error) {
 			continue
 		}
 		scripts, problems := argo.ParseHealthScripts(cm)
-		for _, p := range problems {
+		exprs, more := argo.ParseHealthExprs(cm)
+		for _, p := range append(problems, more...) {
 			fmt.Fprintf(r.err, "rutter: %s: %s\n", config, p)
 		}
-		a, errs := health.NewAssessor(scripts)
+		a, errs := health.NewAssessor(scripts, exprs)
 		for _, err := range errs {
 			fmt.Fprintf(r.err, "rutter: %s: %v\n", config, err)
 		}

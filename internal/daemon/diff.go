@@ -150,7 +150,8 @@ func declareComparing(ctx context.Context, c client.Client, namespace string, e 
 	}
 	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
 	scripts, _ := argo.ParseHealthScripts(&cm)
-	assessor, _ := health.NewAssessor(scripts)
+	exprs, _ := argo.ParseHealthExprs(&cm)
+	assessor, _ := health.NewAssessor(scripts, exprs)
 	e.SetHealth(assessor)
 	return e.SetComparing(settings)
 }

@@ -74,10 +74,11 @@ func (c *Controllers) reconcileSettings(ctx context.Context, _ reconcile.Request
 		return reconcile.Result{}, err
 	}
 	scripts, problems := argo.ParseHealthScripts(&cm)
-	for _, p := range problems {
+	exprs, more := argo.ParseHealthExprs(&cm)
+	for _, p := range append(problems, more...) {
 		c.opts.Logger.Warn("a setting is not acted on", "problem", p)
 	}
-	c.applyHealth(scripts)
+	c.applyHealth(scripts, exprs)
 	if err := c.applySyncing(ctx, &cm, &params); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -108,20 +109,20 @@ func (c *Controllers) applyComparing(s rutter.CompareSettings) error {
 	return nil
 }
 
-// applyHealth hands a change of how the health of kinds is assessed on. A script
-// that cannot be used makes its kinds Unknown.
-func (c *Controllers) applyHealth(scripts []rutter.HealthScript) {
+// applyHealth hands a change of how the health of kinds is assessed on. What
+// cannot be used makes its kinds Unknown.
+func (c *Controllers) applyHealth(scripts []rutter.HealthScript, exprs []rutter.HealthExpr) {
 	c.settingsMu.Lock()
 	defer c.settingsMu.Unlock()
-	if reflect.DeepEqual(scripts, c.scripts) {
+	if reflect.DeepEqual(scripts, c.scripts) && reflect.DeepEqual(exprs, c.exprs) {
 		return
 	}
-	assessor, errs := health.NewAssessor(scripts)
+	assessor, errs := health.NewAssessor(scripts, exprs)
 	for _, err := range errs {
-		c.opts.Logger.Warn("a health script cannot be used", "err", err)
+		c.opts.Logger.Warn("an assessment of health cannot be used", "err", err)
 	}
 	c.opts.Engine.SetHealth(assessor)
-	c.scripts = scripts
+	c.scripts, c.exprs = scripts, exprs
 }
 
 func (c *Controllers) applySettings(settings rutter.RenderSettings, keys []rutter.DecryptionKey) {

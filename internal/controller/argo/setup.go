@@ -98,6 +98,7 @@ type Controllers struct {
 
 	settingsMu sync.Mutex
 	scripts    []rutter.HealthScript
+	exprs      []rutter.HealthExpr
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
 	comparing  rutter.CompareSettings

@@ -79,7 +79,7 @@ func (r *root) command() *cobra.Command {
 	f.StringVar(&r.context, "context", "", "context of the kubeconfig")
 	f.StringVarP(&r.namespace, "namespace", "n", "argocd", "namespace of the control plane's objects")
 	cmd.AddCommand(r.controllerCommand(), r.upCommand(), r.demoCommand(), r.appCommand(), r.appsetCommand(),
-		r.clusterCommand(), r.projectCommand(), r.repoCommand(), r.renderCommand(), r.planCommand(), r.lintCommand(), r.diffCommand(), r.approveCommand(), r.holdCommand(), r.unholdCommand(), r.holdsCommand(), r.healthCommand(), r.explainCommand(), r.driftCommand(), r.compareCommand(), r.cedeCommand())
+		r.clusterCommand(), r.projectCommand(), r.repoCommand(), r.renderCommand(), r.planCommand(), r.lintCommand(), r.diffCommand(), r.approveCommand(), r.holdCommand(), r.unholdCommand(), r.holdsCommand(), r.healthCommand(), r.explainCommand(), r.driftCommand(), r.compareCommand(), r.syncCommand(), r.cedeCommand())
 	strict(cmd)
 	return cmd
 }

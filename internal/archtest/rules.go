@@ -59,7 +59,7 @@ var (
 	edge     = []string{"internal/generate", "internal/lint", "internal/policy", "internal/dialect"}
 	adapters = []string{
 		"internal/source", "internal/decrypt", "internal/cluster", "internal/local", "internal/gitserver",
-		"internal/forge", "internal/paramservice", "internal/notify", "internal/auth",
+		"internal/forge", "internal/paramservice", "internal/signature", "internal/notify", "internal/auth",
 	}
 	// shared is what the adapters of charts, artifacts and files have in common.
 	shared  = []string{"internal/source/fresh", "internal/source/registry", "internal/source/remote", "internal/source/unpack"}

@@ -124,6 +124,10 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 	o.identity = func(unit rutter.Unit, cluster rutter.ClusterInfo) (string, error) {
 		return argo.Identity(unit, cluster, projects, identities)
 	}
+	signers, err := readSigners(ctx, c, namespace)
+	if err != nil {
+		return err
+	}
 	types, err := compare.NewTypes(nil)
 	if err != nil {
 		return err
@@ -136,6 +140,9 @@ func (o *observer) open(ctx context.Context, c client.Client, rc *rest.Config, n
 			}
 		},
 		Permit: permitObject(projects), Identity: o.identity, PermitRepo: permitRepo(projects),
+		Verify: func(unit rutter.Unit, source rutter.Source, snap rutter.Snapshot) error {
+			return argo.Verify(unit, source, snap, projects, signers, time.Now())
+		},
 	})
 	sink.engine = o.engine
 	return declareComparing(ctx, c, namespace, o.engine)

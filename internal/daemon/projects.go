@@ -11,6 +11,7 @@ import (
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/policy"
+	"github.com/rutterhq/rutter/internal/signature"
 )
 
 // surroundings are what counts for projects besides themselves.
@@ -71,6 +72,17 @@ func readIdentities(ctx context.Context, c client.Client, namespace string) (pol
 	}
 	how, _ := argo.ParseImpersonation(&cm) // the controller warns of what cannot be read
 	return how, nil
+}
+
+// readSigners are the keys with which commits are verified.
+func readSigners(ctx context.Context, c client.Client, namespace string) (*signature.Keyring, error) {
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: argo.KeysMapName}, &cm); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", argo.KeysMapName, err)
+	}
+	keys := &signature.Keyring{}
+	_ = keys.SetKeys(cm.Data) // the controller warns of what cannot be read
+	return keys, nil
 }
 
 // permitRepo asks projects whether they may read a repository. One that is not

@@ -31,6 +31,7 @@ import (
 	"github.com/rutterhq/rutter/internal/controller/argo"
 	"github.com/rutterhq/rutter/internal/engine"
 	"github.com/rutterhq/rutter/internal/httpapi"
+	"github.com/rutterhq/rutter/internal/signature"
 )
 
 // Run is the controller: it works until ctx ends, and then stops cleanly.
@@ -96,7 +97,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	d.sets = sets
 	d.controllers = argo.New(argo.Options{
 		Namespace: cfg.Namespace, Namespaces: cfg.Namespaces, Clusters: d.clusters, Credentials: d.rendering.sources, Sources: sources,
-		Settings: d.rendering.renderer, Keys: d.rendering, HelmLookup: cfg.HelmLookup, DeletionDeadline: cfg.DeletionDeadline,
+		Settings: d.rendering.renderer, Keys: d.rendering, Signatures: &signature.Keyring{}, HelmLookup: cfg.HelmLookup, DeletionDeadline: cfg.DeletionDeadline,
 		AllowExec: cfg.allowExec, Logger: cfg.Logger, Now: time.Now, Sets: sets, Params: cfg.Params,
 	})
 	types, err := compare.NewTypes(nil)
@@ -106,7 +107,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	d.engine = engine.New(engine.Options{
 		Types:   types,
 		Sources: sources, Renderer: d.rendering.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
-		Permit: d.controllers.Permit, Identity: d.controllers.Identity, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
+		Permit: d.controllers.Permit, Identity: d.controllers.Identity, Verify: d.controllers.Verify, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
 	})
 	sink.engine = d.engine

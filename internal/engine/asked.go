@@ -49,6 +49,13 @@ func (e *Engine) asked(ctx context.Context, u *state, unit rutter.Unit, c rutter
 
 // inline are objects that came with the sync itself.
 func (e *Engine) inline(ctx context.Context, unit rutter.Unit, c rutter.Cluster, manifests, revisions []string) (*desired, error) {
+	if e.opts.Verify != nil { // nobody has signed them
+		for _, src := range unit.Sources {
+			if err := e.opts.Verify(unit, src, nil); err != nil {
+				return nil, fmt.Errorf("operation.sync.manifests: %w", err)
+			}
+		}
+	}
 	var m rutter.Manifests
 	for i, text := range manifests {
 		obj := &unstructured.Unstructured{}

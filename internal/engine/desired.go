@@ -64,6 +64,9 @@ func (e *Engine) render(ctx context.Context, u *state, unit rutter.Unit, c rutte
 	if err != nil {
 		return nil, err
 	}
+	if err := e.verify(unit, snaps); err != nil {
+		return nil, err
+	}
 	d := &desired{index: map[rutter.Ref]int{}, ignore: slices.Clip(unit.Ignore), webhooks: unit.Policy.IncludeWebhooks, sources: unit.SourcesDigest()}
 	var all []rutter.Manifests
 	for i, src := range unit.Sources {
@@ -161,6 +164,20 @@ func (e *Engine) snapshots(ctx context.Context, unit rutter.Unit, fresh bool) ([
 		}
 		return snap, err //nolint:wrapcheck // it names the repository
 	})
+}
+
+// verify asks of every source whether it is signed as the unit's project demands:
+// before any tool reads a file of it.
+func (e *Engine) verify(unit rutter.Unit, snaps []rutter.Snapshot) error {
+	if e.opts.Verify == nil {
+		return nil
+	}
+	for i, src := range unit.Sources {
+		if err := e.opts.Verify(unit, src, snaps[i]); err != nil {
+			return fmt.Errorf("%s: %w", unit.SourceField(i), err)
+		}
+	}
+	return nil
 }
 
 func (e *Engine) renderOne(ctx context.Context, unit rutter.Unit, c rutter.Cluster, i int, snaps []rutter.Snapshot, lazy bool) (rutter.RenderResult, error) {

@@ -28,6 +28,10 @@ type Options struct {
 	// Identity is the user with whose rights the unit's calls are made; empty means
 	// the engine's own. An error says why none may be. Nil is the engine's own always.
 	Identity func(unit rutter.Unit, cluster rutter.ClusterInfo) (user string, err error)
+	// Verify says why a unit's project does not take what a source is at, for lack
+	// of a signature that it demands. Without a snapshot it is asked about objects
+	// that come from nowhere. Nil demands none.
+	Verify func(unit rutter.Unit, source rutter.Source, snap rutter.Snapshot) error
 	// PermitRepo says whether a project may read a repository that one of its
 	// sources names: a chart's dependency, a remote base, a values file.
 	PermitRepo func(project string, repo rutter.Repo) error

@@ -29,17 +29,6 @@ type SignatureRule struct {
 	Where string
 }
 
-// Signature is what a verifier found at a commit or an annotated tag.
-type Signature struct {
-	// Object is the commit or tag.
-	Object string
-	// Key is the id or the fingerprint of the key; empty where it is not signed.
-	Key string
-	// Invalid says why the signature does not hold: changed content, an expired or
-	// revoked key, a key that the verifier does not have.
-	Invalid string
-}
-
 // SignatureRule is what the project demands of a Git repository. More than one
 // policy for it is an error, as is one that cannot be read: nothing may be
 // deployed from there until it is mended.
@@ -101,25 +90,25 @@ func concernsRepo(repos []v1alpha1.SourceIntegrityGitRepo, repoURL string) bool 
 	return found
 }
 
-// Check holds the signatures of a repository's commits against the rule: in mode
-// head that of what is deployed, in mode strict those of all ancestors that the
-// verifier was to look at. No signature at all is no proof.
-func (r SignatureRule) Check(signatures []Signature) error {
-	if r.Mode == SignatureNone || r.Mode == "" {
+// Demands reports whether signatures are asked for.
+func (r SignatureRule) Demands() bool { return r.Mode != SignatureNone && r.Mode != "" }
+
+// Check holds the signature of what is deployed against the rule.
+func (r SignatureRule) Check(s rutter.Signature) error {
+	allowed := strings.Join(r.Keys, ", ")
+	switch {
+	case !r.Demands():
 		return nil
-	}
-	if len(signatures) == 0 {
-		return rutter.Errorf(rutter.CodeForbidden, "%s demands signed commits, and nothing was verified", r.Where)
-	}
-	for _, s := range signatures {
-		switch {
-		case s.Key == "":
-			return rutter.Errorf(rutter.CodeForbidden, "%s is not signed, and %s demands it: sign it with one of the keys %s", s.Object, r.Where, strings.Join(r.Keys, ", "))
-		case s.Invalid != "":
-			return rutter.Errorf(rutter.CodeForbidden, "the signature of %s by key %s does not hold: %s", s.Object, s.Key, s.Invalid)
-		case !slices.ContainsFunc(r.Keys, func(k string) bool { return sameKey(k, s.Key) }):
-			return rutter.Errorf(rutter.CodeForbidden, "%s is signed with key %s, which is none of %s of %s", s.Object, s.Key, strings.Join(r.Keys, ", "), r.Where)
-		}
+	case r.Mode != SignatureHead:
+		return rutter.Errorf(rutter.CodeUnsupported, "%s: mode %s is not acted on yet: nothing is synced while it is set; use mode head", r.Where, r.Mode)
+	case len(s.Keys) == 0:
+		return rutter.Errorf(rutter.CodeForbidden, "%s is not signed, and %s demands it: sign it with one of the keys %s", s.Object, r.Where, allowed)
+	case !slices.ContainsFunc(r.Keys, func(k string) bool {
+		return slices.ContainsFunc(s.Keys, func(by string) bool { return sameKey(k, by) })
+	}):
+		return rutter.Errorf(rutter.CodeForbidden, "%s is signed with key %s, which is none of the keys %s of %s", s.Object, s.Keys[0], allowed, r.Where)
+	case s.Invalid != "":
+		return rutter.Errorf(rutter.CodeForbidden, "the signature of %s by key %s does not hold: %s (%s demands one of the keys %s)", s.Object, s.Keys[0], s.Invalid, r.Where, allowed)
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -257,4 +259,52 @@ spec:
 		}
 		return errors.New("it is not refused")
 	})
+}
+
+// signed makes commits of a clone signed by a new SSH key, and returns its fingerprint.
+func (r *repo) signed(t *testing.T) string {
+	t.Helper()
+	key := filepath.Join(t.TempDir(), "key")
+	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v\n%s", err, out)
+	}
+	out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-l", "-f", key+".pub").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.git(t, "config", "gpg.format", "ssh")
+	r.git(t, "config", "user.signingkey", key+".pub")
+	r.git(t, "config", "commit.gpgsign", "true")
+	return strings.Fields(string(out))[1]
+}
+
+// TestSignedCommits: under signatureKeys a commit is rendered only if it is signed
+// with one of the keys. What is live stays meanwhile, and objects that come with a
+// sync itself are refused.
+func TestSignedCommits(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	project, app := w.project(t, "signed"), unique("signed")
+	ns := w.alpha.namespace(t, "signed")
+	r := w.repo(t, "signed", tree{"README": "unsigned"})
+	key := r.signed(t)
+	first := r.push(t, tree{"app/c.yaml": configMap("c", "1")})
+	w.hub.patch(t, &v1alpha1.AppProject{}, controlNamespace, project, fmt.Sprintf(`{"spec":{"signatureKeys":[{"keyID":%q}]}}`, key))
+	w.create(t, inProject(project, app, "app"), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, app, first)
+
+	r.git(t, "config", "commit.gpgsign", "false")
+	bad := r.push(t, tree{"app/c.yaml": configMap("c", "2")})
+	w.awaitCondition(t, app, "ComparisonError", "spec.source", "commit "+bad, "is not signed", key, project)
+	if v := get(t, w.alpha, ns, "c", &corev1.ConfigMap{}).Data["value"]; v != "1" {
+		t.Errorf("the value is %q by an unsigned commit", v)
+	}
+	r.signed(t) // by another key
+	other := r.push(t, tree{"app/c.yaml": configMap("c", "3")})
+	w.awaitCondition(t, app, "ComparisonError", "commit "+other, "is signed with key SHA256:", "none of the keys "+key)
+	if v := get(t, w.alpha, ns, "c", &corev1.ConfigMap{}).Data["value"]; v != "1" {
+		t.Errorf("the value is %q by somebody else's commit", v)
+	}
+	w.hub.patch(t, &v1alpha1.AppProject{}, controlNamespace, project, `{"spec":{"signatureKeys":null}}`)
+	w.awaitSynced(t, app, other)
 }

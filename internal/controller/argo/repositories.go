@@ -3,6 +3,7 @@ package argo
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,7 +25,7 @@ func (c *Controllers) setupRepositories(mgr ctrl.Manager) error {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: c.opts.Namespace, Name: "repositories"}}}
 	})
 	trust := predicate.NewPredicateFuncs(func(o client.Object) bool {
-		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == argo.KnownHostsMapName || o.GetName() == argo.TLSCertsMapName)
+		return o.GetNamespace() == c.opts.Namespace && (o.GetName() == argo.KnownHostsMapName || o.GetName() == argo.TLSCertsMapName || o.GetName() == argo.KeysMapName)
 	})
 	return ctrl.NewControllerManagedBy(mgr).Named("repository").
 		Watches(&corev1.Secret{}, one, builder.WithPredicates(c.secretsOf("repository", "repo-creds"))).
@@ -53,18 +54,44 @@ func (c *Controllers) reconcileRepositories(ctx context.Context, _ reconcile.Req
 		}
 		creds = append(creds, cred)
 	}
-	var known, certs corev1.ConfigMap
-	for name, into := range map[string]*corev1.ConfigMap{argo.KnownHostsMapName: &known, argo.TLSCertsMapName: &certs} {
+	var known, certs, keys corev1.ConfigMap
+	for name, into := range map[string]*corev1.ConfigMap{argo.KnownHostsMapName: &known, argo.TLSCertsMapName: &certs, argo.KeysMapName: &keys} {
 		err := c.client.Get(ctx, types.NamespacedName{Namespace: c.opts.Namespace, Name: name}, into)
 		if client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("read ConfigMap %s: %w", name, err)
 		}
 	}
 	c.opts.Credentials.SetCredentials(creds, argo.ParseTrust(&known, &certs))
+	c.applySignatureKeys(keys.Data)
 	c.opts.Engine.RetryFailed()
 	c.sets.wakeFailed()
 	changed, problems := c.projects.setRepositories(argo.ScopedRepositories(secrets.Items))
 	return reconcile.Result{}, c.projectsChanged(ctx, changed, problems)
+}
+
+// applySignatureKeys hands the keys for commits on; who has lost one must not go
+// on with what it signed.
+func (c *Controllers) applySignatureKeys(keys map[string]string) {
+	c.settingsMu.Lock()
+	defer c.settingsMu.Unlock()
+	if c.opts.Signatures == nil || c.signers != nil && maps.Equal(c.signers, keys) {
+		return
+	}
+	first := c.signers == nil
+	if c.signers = maps.Clone(keys); c.signers == nil {
+		c.signers = map[string]string{}
+	}
+	if err := c.opts.Signatures.SetKeys(keys); err != nil {
+		c.opts.Logger.Warn("a key for the signatures of commits cannot be used", "configmap", argo.KeysMapName, "err", err)
+	}
+	if !first {
+		c.opts.Engine.RefreshAll(func(rutter.Unit) bool { return true })
+	}
+}
+
+// Verify is the engine's question whether a source is signed as its project demands.
+func (c *Controllers) Verify(unit rutter.Unit, source rutter.Source, snap rutter.Snapshot) error {
+	return argo.Verify(unit, source, snap, c.projects.get, c.opts.Signatures, c.opts.Now()) //nolint:wrapcheck // it names the commit and the rule
 }
 
 // PermitRepo is the engine's question whether a project may read a repository

@@ -42,6 +42,13 @@ type Credentials interface {
 	SetCredentials(creds []rutter.RepoCredential, trust rutter.RepoTrust)
 }
 
+// SignatureKeys verifies commits with the public keys that it is given, all at
+// once. The error names those that cannot be used; the others serve.
+type SignatureKeys interface {
+	argo.Verifier
+	SetKeys(armored map[string]string) error
+}
+
 // Options configure the controllers.
 type Options struct {
 	// Namespace is the control plane's own, for Secrets and ConfigMaps.
@@ -54,6 +61,8 @@ type Options struct {
 	// HelmLookup lets charts look objects of their cluster up, as the tenant.
 	HelmLookup bool
 	Keys       DecryptionKeys
+	// Signatures verifies commits.
+	Signatures SignatureKeys
 	// AllowExec lists the credential plugins that the operator allows.
 	AllowExec func(command string) bool
 	Logger    *slog.Logger
@@ -101,6 +110,7 @@ type Controllers struct {
 	exprs      []rutter.HealthExpr
 	settings   *rutter.RenderSettings
 	keys       []rutter.DecryptionKey
+	signers    map[string]string
 	comparing  rutter.CompareSettings
 	tracking   rutter.Tracking
 	identities policy.Impersonation

@@ -58,9 +58,8 @@ func (t *translation) cluster(target rutter.Target) *rutter.ClusterInfo {
 	return &cluster
 }
 
-// signatures refuses a source whose commits are to be signed: that is a promise
-// that nothing unsigned is deployed, and nothing verifies it yet. Only Git has
-// commits (6.7).
+// signatures names what of the rules on signatures cannot be followed. The others
+// are for the moment at which a source is read. Only Git has commits (6.7).
 func (t *translation) signatures(p *policy.Project, i int, s rutter.Source) {
 	if s.Repo("").Kind() != rutter.RepoGit {
 		return
@@ -70,7 +69,7 @@ func (t *translation) signatures(p *policy.Project, i int, s rutter.Source) {
 		t.invalid("%s: %v", sourceField(t.app, i), err)
 		return
 	}
-	t.refuse(rule.Mode != policy.SignatureNone, rule.Where)
+	t.refuse(rule.Mode == policy.SignatureStrict, rule.Where+".gpg.mode strict")
 }
 
 // GlobalProjects reads globalProjects of argocd-cm (6.10); cm may be nil.

@@ -241,7 +241,9 @@ func TestProject(t *testing.T) {
 		{"not yet", open + ", syncWindows: [{kind: deny, schedule: '0 0 * * *', duration: 1h, applications: ['*']}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
 			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet"}, ""},
 		{"signatures", open + ", signatureKeys: [{keyID: A}]", "argocd",
-			[]string{"UnsupportedFieldWarning spec.signatureKeys of AppProject team is not acted on yet"}, rutter.CodeUnsupported},
+			nil, ""},
+		{"strict signatures", open + ", sourceIntegrity: {git: {policies: [{repos: [{url: '*'}], gpg: {mode: strict, keys: [A]}}]}}", "argocd",
+			[]string{"UnsupportedFieldWarning spec.sourceIntegrity.git.policies[0] of AppProject team.gpg.mode strict is not acted on yet"}, rutter.CodeUnsupported},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			a := app(t, "spec: {project: team, "+plain+"}")

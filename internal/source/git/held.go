@@ -36,6 +36,19 @@ func newHeld(m *mirror, url, commit string) (*held, error) {
 	return h, nil
 }
 
+// Commit implements rutter.Committed.
+func (h *held) Commit() ([]byte, error) {
+	id, ok := parseID(h.commit)
+	if !ok {
+		return nil, h.fail(rutter.Errorf(rutter.CodeInvalid, "it is not a commit id"))
+	}
+	data, err := h.m.object(h.commit, id, "commit")
+	if err != nil {
+		return nil, h.fail(err)
+	}
+	return data, nil
+}
+
 func (h *held) fail(err error) error {
 	return rutter.Errorf(rutter.CodeOf(err), "repository %q, commit %s: %w", h.url, h.commit, err)
 }

@@ -24,8 +24,9 @@ type snapshot struct {
 }
 
 var (
-	_ rutter.Snapshot = (*snapshot)(nil)
-	_ fs.ReadLinkFS   = (*snapshot)(nil)
+	_ rutter.Snapshot  = (*snapshot)(nil)
+	_ fs.ReadLinkFS    = (*snapshot)(nil)
+	_ rutter.Committed = (*snapshot)(nil)
 )
 
 // Revision implements rutter.Snapshot.

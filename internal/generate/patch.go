@@ -44,6 +44,9 @@ func (ev *evaluator) patch(r *renderer, e *Element, app *v1alpha1.Application) (
 		return nil, rutter.Errorf(rutter.CodeInvalid, "%s: the result is not an Application: %w", patchField, err)
 	}
 	out.TypeMeta = app.TypeMeta
+	if out.Spec.Project != app.Spec.Project || out.Namespace != app.Namespace {
+		e.Warnings = append(e.Warnings, patchField+": changes neither spec.project nor metadata.namespace, which decide what the Application may do; write a template for them")
+	}
 	out.Namespace = app.Namespace
 	out.Spec.Project = app.Spec.Project
 	e.Warnings = append(e.Warnings, lostByPatch(app, out)...)

@@ -205,7 +205,7 @@ func TestTemplatePatch(t *testing.T) {
 		"a text for a boolean": {reason: "B11: it fails when the set is evaluated, with its path", element: "{name: a, prune: maybe}",
 			patch: "spec:\n  syncPolicy:\n    automated:\n      prune: {{ .prune }}\n", err: "spec.syncPolicy.automated.prune"},
 		"the project stays": {reason: "a patch cannot move an Application to another project", element: "{name: a}",
-			patch: "spec: {project: other, syncPolicy: {syncOptions: [A=b]}}", want: `{"syncOptions":["A=b"]}`},
+			patch: "spec: {project: other, syncPolicy: {syncOptions: [A=b]}}", want: `{"syncOptions":["A=b"]}`, warning: "changes neither spec.project"},
 		"conditional": {reason: "an empty patch changes nothing", element: "{name: a, auto: false}",
 			patch: "{{ if .auto }}spec: {syncPolicy: {automated: {}}}{{ end }}", want: "null"},
 		"an empty spec": {reason: "what is left when all lines are conditional wipes nothing", element: "{name: a}",

@@ -1,11 +1,15 @@
 package argo
 
 import (
+	"log/slog"
 	"testing"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/engine"
 )
 
 // TestWakingNeverWaits: whoever wakes sets goes on, whether anybody takes what is
@@ -58,5 +62,26 @@ func TestTeardownAwaitsTheMembers(t *testing.T) {
 	}
 	if s.prime(); !s.ready(setKey("a")) || queue.Len() != 1 {
 		t.Errorf("and then it is woken, and not before: %d", queue.Len())
+	}
+}
+
+// TestForgottenSetsHandNothingOver: nothing is left of the hand-overs of a set that is
+// gone, which nobody would end.
+func TestForgottenSetsHandNothingOver(t *testing.T) {
+	e := engine.New(engine.Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now})
+	s := newApplicationSets(&Controllers{opts: Options{Now: time.Now, Engine: e}})
+	from, other := unitID(setKey("a")), unitID(setKey("b"))
+	e.Upsert(rutter.Unit{ID: from})
+	if _, err := e.HandOver(from, other); err != nil {
+		t.Fatal(err)
+	}
+	s.moves.releasing(from, setKey("gone"))
+	s.moves.releasing(other, setKey("there"))
+	s.forget(setKey("gone"))
+	if _, ok := s.moves.releaser(from); ok {
+		t.Error("a set that is gone still hands over")
+	}
+	if _, ok := s.moves.releaser(other); !ok {
+		t.Error("so does one that is there no more")
 	}
 }

@@ -61,8 +61,13 @@ func Compile(expr string, variables ...string) (*Program, error) {
 func environment(variables []string) (*celgo.Env, error) {
 	opts := []celgo.EnvOption{
 		celgo.HomogeneousAggregateLiterals(), celgo.DefaultUTCTimeZone(true), celgo.CrossTypeNumericComparisons(true), celgo.OptionalTypes(),
-		celgo.ParserExpressionSizeLimit(maxSource), ext.Strings(), ext.Sets(), ext.Encoders(),
+		celgo.ParserExpressionSizeLimit(maxSource), ext.Encoders(),
 	}
+	guarded, err := libraries()
+	if err != nil {
+		return nil, rutter.Errorf(rutter.CodeInternal, "the language of expressions: %w", err)
+	}
+	opts = append(opts, guarded...)
 	for _, v := range variables {
 		opts = append(opts, celgo.Variable(v, celgo.DynType))
 	}

@@ -99,6 +99,15 @@ type Mark struct {
 	From, To, Tracking string
 }
 
+// Named is what is known of an object by its name alone.
+type Named struct {
+	Ref
+	// Owned says that another object owns it.
+	Owned bool
+	// Unit is its LabelUnit.
+	Unit string
+}
+
 // Cluster is one member. Every method takes the kind by GVK as the caller
 // wrote it. Errors: CodeNotFound (object, or kind not served), CodeForbidden,
 // CodeInvalid (refused by validation), CodeConflict, CodeUnavailable.
@@ -131,6 +140,9 @@ type Cluster interface {
 	// serves (group/version and group/version/Kind), for Helm's capabilities. The
 	// list is shared and must not be changed; while it stays equal it is the same.
 	Version(ctx context.Context) (version string, apiVersions []string, err error)
+	// Names lists what there is in a namespace, of the kinds that are wanted: names and
+	// owners only, a page at a time. A kind that may not be listed is left out.
+	Names(ctx context.Context, namespace string, want func(GVK) bool, see func(Named)) error
 	// As is the same cluster, with every call that concerns an object made with the
 	// rights of a user, whom the engine's own identity impersonates; empty is the
 	// engine's own. What all units share stays the engine's: what the API serves and

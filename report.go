@@ -24,6 +24,8 @@ const (
 	CondHeld = "HeldWarning"
 	// CondContested says that somebody undoes what a self-heal puts back.
 	CondContested = "ContestedFieldWarning"
+	// CondOrphaned says that there are objects that nobody declares.
+	CondOrphaned = "OrphanedResourceWarning"
 	// CondWindow says that a sync is due and that sync windows forbid it now.
 	CondWindow = "SyncWindowWarning"
 	// CondDeletionBlocked names what a deletion waits for, one for each object.
@@ -141,6 +143,9 @@ type Report struct {
 	Deletion *DeletionReport
 	// DeleteHooks are those that the sources declare; nil when that is not known.
 	DeleteHooks *DeleteHooks
+	// Orphans is how many objects in the target namespace nobody declares, where they
+	// are counted.
+	Orphans int
 	// Renders counts how often a tool ran for this unit since the process started.
 	Renders int64
 }

@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// OrphanWatch is what becomes of the count of objects that nobody declares.
+type OrphanWatch struct {
+	// Warn shows it as a condition.
+	Warn bool
+}
+
 // UnitID names a unit: the dialect's object that declares it.
 type UnitID struct {
 	// Dialect is "argo" or "flux".
@@ -38,6 +44,9 @@ type Unit struct {
 	Sources  []Source
 	Target   Target
 	Policy   SyncPolicy
+	// Orphans says that objects in the target namespace that nobody declares are
+	// counted; nil when they are not.
+	Orphans *OrphanWatch
 	// Windows are the sync windows of its project that concern it.
 	Windows []SyncWindow
 	// Ignore are fields whose live value is not compared.

@@ -75,5 +75,10 @@ func (t *tenant) Unfinalize(ctx context.Context, gvk rutter.GVK, namespace, name
 	return t.member.Unfinalize(actingAs(ctx, t.user), gvk, namespace, name, uid, finalizers...)
 }
 
+// Names implements rutter.Cluster.
+func (t *tenant) Names(ctx context.Context, namespace string, want func(rutter.GVK) bool, see func(rutter.Named)) error {
+	return t.member.Names(actingAs(ctx, t.user), namespace, want, see)
+}
+
 // LookupAs implements rutter.Cluster; without a user it is the tenant who looks.
 func (t *tenant) LookupAs(user string) rutter.Lookup { return t.member.LookupAs(cmp.Or(user, t.user)) }

@@ -107,7 +107,7 @@ func build(ctx context.Context, cfg Config) (*daemon, error) {
 	d.engine = engine.New(engine.Options{
 		Types:   types,
 		Sources: sources, Renderer: d.rendering.renderer, Clusters: d.clusters, Changed: d.controllers.Changed,
-		Permit: d.controllers.Permit, Identity: d.controllers.Identity, Verify: d.controllers.Verify, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
+		Permit: d.controllers.Permit, Identity: d.controllers.Identity, Verify: d.controllers.Verify, Orphan: d.controllers.Orphan, PermitRepo: d.controllers.PermitRepo, Lookup: d.controllers.Lookup, Logger: cfg.Logger, Now: time.Now, Workers: cfg.Workers,
 		PollInterval: cfg.Poll, PollJitter: cfg.Jitter,
 	})
 	sink.engine = d.engine

@@ -25,6 +25,9 @@ type Options struct {
 	Changed func(id rutter.UnitID, minor bool)
 	// Permit says whether the unit may manage an object there, and if not why.
 	Permit func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref, namespaced bool) error
+	// Orphan says whether an object that nobody declares counts as one in the unit's
+	// project. Nil counts none.
+	Orphan func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref) bool
 	// Identity is the user with whose rights the unit's calls are made; empty means
 	// the engine's own. An error says why none may be. Nil is the engine's own always.
 	Identity func(unit rutter.Unit, cluster rutter.ClusterInfo) (user string, err error)

@@ -51,6 +51,7 @@ func (e *Engine) process(ctx context.Context, u *state) {
 	e.reclaim(ctx, u, c)
 	e.examine(ctx, u, c)
 	e.checkNamespace(ctx, u, c)
+	e.countOrphans(ctx, u, unit, c, level == refreshLatest)
 	e.act(ctx, u, c)
 }
 

@@ -43,6 +43,12 @@ func (e *Engine) Report(id rutter.UnitID) (rutter.Report, bool) {
 	if u.window != "" {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondWindow, Message: "no sync now: " + u.window})
 	}
+	if c, ok := u.orphans.condition(u.unit); ok {
+		r.Conditions = append(r.Conditions, c)
+	}
+	if u.orphans != nil {
+		r.Orphans = u.orphans.count
+	}
 	if last := u.last; u.op == nil && last != nil && last.Request.Automated && last.Phase == rutter.OperationFailed && r.Sync != rutter.Synced {
 		r.Conditions = append(r.Conditions, rutter.Condition{Type: rutter.CondSync, Message: "Failed last sync attempt to " + strings.Join(last.Revisions, ", ") + ": " + last.Message})
 	}

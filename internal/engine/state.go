@@ -87,6 +87,8 @@ type state struct {
 	window string
 
 	namespace namespaceState
+	// orphans is the last count of what nobody declares, nil where none is wanted.
+	orphans *orphans
 
 	compared time.Time
 	renders  int64

@@ -20,6 +20,7 @@ const (
 	Retrying     = "waiting for retry"
 	RefusedByUs  = "refused"
 	RemovalsHeld = "the set holds removals"
+	WindowClosed = "sync window"
 )
 
 // notSyncing is why what differs is not put right by itself, what is outermost first.
@@ -38,6 +39,7 @@ func notSyncing(s Situation) []Cause {
 	if s.Hold != "" {
 		out = append(out, Cause{Held, s.Hold, "Wait for its end, or end it: rutter unhold " + s.Application + ". A manual sync is possible: rutter app sync " + s.Application + "."})
 	}
+	out = append(out, closed(s)...)
 	if c, ok := lastSync(s); ok {
 		out = append(out, c)
 	}
@@ -46,6 +48,16 @@ func notSyncing(s Situation) []Cause {
 		out = append(out, policies(s)...)
 	}
 	return out
+}
+
+// closed is which sync windows forbid a sync that is due, and until when.
+func closed(s Situation) []Cause {
+	for _, c := range slices.Concat(s.Report.Conditions, s.Conditions) {
+		if c.Type == rutter.CondWindow {
+			return []Cause{{WindowClosed, c.Message, "It syncs by itself when a window lets it. See them all: rutter proj windows list PROJECT."}}
+		}
+	}
+	return nil
 }
 
 // refusals are the conditions that stop a sync: of the project, of permissions,

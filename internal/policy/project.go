@@ -29,6 +29,8 @@ type Project struct {
 	// restricts says that namespaced kinds must be listed.
 	restricts bool
 	windows   []window
+	// ignored are what do not count as orphans.
+	ignored []ignoredOrphan
 }
 
 // Around is what counts for a project besides its own spec.
@@ -43,7 +45,7 @@ type Around struct {
 
 // New makes an AppProject ready for use.
 func New(p *v1alpha1.AppProject, around Around) *Project {
-	out := &Project{Name: p.Name, own: p, restricts: p.Spec.NamespaceResourceWhitelist != nil}
+	out := &Project{Name: p.Name, own: p, restricts: p.Spec.NamespaceResourceWhitelist != nil, ignored: ignoredOrphans(p.Spec.OrphanedResources)}
 	out.add(p, "AppProject "+p.Name)
 	for _, g := range around.Global {
 		out.add(g, "global AppProject "+g.Name)

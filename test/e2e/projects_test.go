@@ -308,3 +308,38 @@ func TestSignedCommits(t *testing.T) {
 	w.hub.patch(t, &v1alpha1.AppProject{}, controlNamespace, project, `{"spec":{"signatureKeys":null}}`)
 	w.awaitSynced(t, app, other)
 }
+
+// TestOrphanedResources: objects in the namespace of a destination that nobody
+// declares are counted, but for those that are ignored, owned, made by Kubernetes
+// or another Application's.
+func TestOrphanedResources(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	project, app, other := w.project(t, "orphans"), unique("orphans"), unique("orphans-other")
+	ns := w.alpha.namespace(t, "orphans")
+	w.hub.patch(t, &v1alpha1.AppProject{}, controlNamespace, project,
+		`{"spec":{"orphanedResources":{"warn":true,"ignore":[{"kind":"ConfigMap","name":"ignored-*"}]},"namespaceResourceBlacklist":[{"group":"","kind":"Secret"}]}}`)
+	r := w.repo(t, "orphans", tree{"app/c.yaml": deployment("web", 1), "other/d.yaml": configMap("d", "1")})
+	w.create(t, inProject(project, app, "app"), vars{"REPO": r.url, "NS": ns})
+	w.create(t, application(other, "other", ""), vars{"REPO": r.url, "NS": ns})
+	w.awaitSynced(t, other, "")
+	for _, name := range []string{"stray", "ignored-1"} {
+		if err := w.alpha.client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.alpha.client.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "not-ours"}}); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitSynced(t, app, "")
+	refresh := func() {
+		w.editApp(t, app, `{"metadata":{"annotations":{"argocd.argoproj.io/refresh":"normal"}}}`)
+	}
+	refresh()
+	w.awaitCondition(t, app, "OrphanedResourceWarning", "Application has 1 orphaned resources", "ConfigMap/"+ns+"/stray")
+	if err := w.alpha.client.Delete(t.Context(), get(t, w.alpha, ns, "stray", &corev1.ConfigMap{})); err != nil {
+		t.Fatal(err)
+	}
+	refresh()
+	w.awaitNoConditions(t, app)
+}

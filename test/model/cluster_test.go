@@ -121,7 +121,10 @@ func (c *cluster) Mapping(_ context.Context, gvk rutter.GVK) (rutter.Mapping, er
 
 func (c *cluster) Version(context.Context) (string, []string, error) { return "v1.37.2", nil, nil }
 func (c *cluster) As(string) rutter.Cluster                          { return c }
-func (c *cluster) LookupAs(string) rutter.Lookup                     { return nil }
+func (c *cluster) Names(context.Context, string, func(rutter.GVK) bool, func(rutter.Named)) error {
+	return nil
+}
+func (c *cluster) LookupAs(string) rutter.Lookup { return nil }
 
 func (c *cluster) Mark(context.Context, rutter.GVK, string, string, rutter.Mark) (*unstructured.Unstructured, error) {
 	return nil, rutter.Errorf(rutter.CodeUnsupported, "nothing is handed over here")

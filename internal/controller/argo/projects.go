@@ -203,6 +203,12 @@ func (c *Controllers) Permit(unit rutter.Unit, cluster rutter.ClusterInfo, ref r
 	return project.CheckResource(cluster, ref, namespaced) //nolint:wrapcheck // it names the rule
 }
 
+// Orphan is the engine's question whether an object that nobody declares counts as one.
+func (c *Controllers) Orphan(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref) bool {
+	project, ok := c.projects.get(unit.Project)
+	return ok && project.Orphan(cluster, ref)
+}
+
 // Lookup gives a unit's charts a view of its cluster, with the rights of the
 // service account that its project names for the destination; nil where the
 // operator does not allow lookup or no account is named: never with our own.

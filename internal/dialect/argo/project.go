@@ -1,7 +1,6 @@
 package argo
 
 import (
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,8 +41,9 @@ func (t *translation) project(u *rutter.Unit, projects Projects) {
 		}
 	}
 	u.Windows = p.Windows(t.app.Name, u.Target, cluster)
-	watches, _ := p.WatchesOrphans()
-	t.unsupported(watches, fmt.Sprintf("AppProject %s: spec.orphanedResources", p.Name))
+	if watches, warns := p.WatchesOrphans(); watches {
+		u.Orphans = &rutter.OrphanWatch{Warn: warns}
+	}
 }
 
 // cluster is the application's destination, nil where it is not known (yet).

@@ -238,8 +238,7 @@ func TestProject(t *testing.T) {
 			[]string{`InvalidSpecError spec.destination: cluster prod, namespace "web" is not permitted in project team: no entry of spec.destinations allows it`}, rutter.CodeForbidden},
 		{"namespace", open, "elsewhere",
 			[]string{"InvalidSpecError spec.project: application 'web' in namespace 'elsewhere' is not permitted to use project 'team': no entry of its spec.sourceNamespaces allows it"}, rutter.CodeForbidden},
-		{"not yet", open + ", syncWindows: [{kind: deny, schedule: '0 0 * * *', duration: 1h, applications: ['*']}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", []string{
-			"UnsupportedFieldWarning AppProject team: spec.orphanedResources is not acted on yet"}, ""},
+		{"windows, orphans, accounts", open + ", syncWindows: [{kind: deny, schedule: '0 0 * * *', duration: 1h, applications: ['*']}], orphanedResources: {}, destinationServiceAccounts: [{server: a, defaultServiceAccount: b}]", "argocd", nil, ""},
 		{"signatures", open + ", signatureKeys: [{keyID: A}]", "argocd",
 			nil, ""},
 		{"strict signatures", open + ", sourceIntegrity: {git: {policies: [{repos: [{url: '*'}], gpg: {mode: strict, keys: [A]}}]}}", "argocd",

@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/matrix"
 )
+
+// compareOutputs are the forms of a matrix.
+var compareOutputs = []string{"table", "json", "yaml", "markdown"}
 
 type compareFlags struct {
 	app, label, only, output string
@@ -23,12 +23,13 @@ func (r *root) compareCommand() *cobra.Command {
 		Long: "Compares what several clusters have of one application, field by field. A difference that Git declares is *intended*, and it is\n" +
 			"said which file and line, or which parameter, it comes from; one that only a cluster has is *accidental*: drift from Git, with\n" +
 			"who wrote it and since when. Clusters that agree are one line, however many they are. Nothing is changed.\n\n" +
-			"--app is the name of the Applications, of their ApplicationSet, or what their names have besides their cluster's.\n\n" +
-			"Exit codes: 0 the same everywhere, 1 different, 2 an error, or a cluster that could not be looked at.",
+			"--app is the name of an ApplicationSet, or what the names of Applications have besides their cluster's, or one Application,\n" +
+			"which is compared with those of the same ApplicationSet, chart or folder.\n\n" +
+			"Exit codes: 0 the same everywhere, 1 different, 2 an error, or something that could not be looked at.",
 		Example: "  rutter compare --app api\n  rutter compare --app api eu-west us-east --only accidental\n  rutter compare --label app=api -o json",
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if !slices.Contains([]string{"text", "json", "yaml"}, f.output) {
-				return rutter.Errorf(rutter.CodeInvalid, "-o %q: use text, json or yaml", f.output)
+			if !slices.Contains(compareOutputs, f.output) {
+				return rutter.Errorf(rutter.CodeInvalid, "-o %q: use table, json, yaml or markdown", f.output)
 			}
 			if !slices.Contains([]string{"", string(matrix.Intended), string(matrix.Accidental)}, f.only) {
 				return rutter.Errorf(rutter.CodeInvalid, "--only %q: use intended or accidental", f.only)
@@ -44,7 +45,7 @@ func (r *root) compareCommand() *cobra.Command {
 	fl.StringVar(&f.app, "app", "", "name of the Applications, or of their ApplicationSet")
 	fl.StringVarP(&f.label, "label", "l", "", "labels of the Applications, over the whole fleet")
 	fl.StringVar(&f.only, "only", "", "intended or accidental differences only")
-	fl.StringVarP(&f.output, "output", "o", "text", "output: text, json or yaml")
+	fl.StringVarP(&f.output, "output", "o", "table", "output: table, json, yaml or markdown")
 	return c
 }
 
@@ -60,85 +61,22 @@ func (r *root) compare(c *cobra.Command, f *compareFlags, clusters []string) err
 	if f.only != "" {
 		m = m.Keep(matrix.Verdict(f.only))
 	}
-	if r.output = f.output; f.output != "text" {
+	switch r.output = f.output; f.output {
+	case "table":
+		showMatrix(r.out, m)
+	case "markdown":
+		markdownMatrix(r.out, m)
+	default:
 		if err := r.print(m, table{}); err != nil {
 			return err
 		}
-	} else {
-		showMatrix(r.out, m)
 	}
 	switch {
-	case slices.ContainsFunc(m.Columns, func(c matrix.Column) bool { return c.Problem != "" }):
+	case slices.ContainsFunc(m.Columns, func(c matrix.Column) bool { return c.Problem != "" }),
+		slices.ContainsFunc(m.Rows, func(row matrix.Row) bool { return row.Verdict == matrix.NotCompared }):
 		return exit{ExitError}
 	case len(m.Rows) > 0:
 		return exit{ExitDifferent}
 	}
 	return nil
-}
-
-// mostNames are the clusters of a line that are named.
-const mostNames = 6
-
-func showMatrix(w io.Writer, m matrix.Matrix) {
-	object := ""
-	for _, row := range m.Rows {
-		if name := nameOfRow(row); name != object {
-			object = name
-			fmt.Fprintf(w, "%s\n", name)
-		}
-		fmt.Fprintf(w, "  %-10s  %s\n", row.Verdict, orElse(row.Field, "(the whole object)"))
-		for _, c := range row.Cells {
-			fmt.Fprintf(w, "      %s: %s\n", someNames(c.Columns), cellText(c))
-		}
-	}
-	intended, accidental := 0, 0
-	for _, row := range m.Rows {
-		if row.Verdict != matrix.Accidental {
-			intended++
-		}
-		if row.Verdict != matrix.Intended {
-			accidental++
-		}
-	}
-	compared := 0
-	for _, c := range m.Columns {
-		if c.Problem == "" {
-			compared++
-		}
-	}
-	fmt.Fprintf(w, "%d clusters compared: %d intended differences, %d accidental; %d objects are the same everywhere\n", compared, intended, accidental, m.Equal)
-	for _, c := range m.Columns {
-		if c.Problem != "" {
-			fmt.Fprintf(w, "not compared: %s (%s): %s\n", c.Name, c.Application, c.Problem)
-		}
-	}
-}
-
-func nameOfRow(row matrix.Row) string {
-	return rutter.Ref{Group: row.Group, Kind: row.Kind, Namespace: row.Namespace, Name: row.Name}.String()
-}
-
-func cellText(c matrix.Cell) string {
-	text := orElse(c.Declared, "(not declared)")
-	if c.Drifted {
-		text = orElse(c.Live, "(not there)") + "   instead of " + text
-	}
-	if c.Because != "" {
-		text += "   " + c.Because
-	}
-	return text
-}
-
-func orElse(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-func someNames(names []string) string {
-	if len(names) > mostNames {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:mostNames], ", "), len(names)-mostNames)
-	}
-	return strings.Join(names, ", ")
 }

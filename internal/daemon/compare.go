@@ -3,20 +3,17 @@ package daemon
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
-	"k8s.io/apimachinery/pkg/labels"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/rutterhq/rutter"
-	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/compare"
 	"github.com/rutterhq/rutter/internal/dialect/argo"
 	"github.com/rutterhq/rutter/internal/matrix"
 	"github.com/rutterhq/rutter/internal/plan"
@@ -46,7 +43,7 @@ const (
 // compares each with Git as Diff does, and sends nothing. What cannot be looked at
 // is a column with a problem.
 func Compare(ctx context.Context, cfg CompareConfig) (matrix.Matrix, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, diffTimeout, errors.New("the comparison did not end in time"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*diffTimeout, errors.New("the comparison did not end in time"))
 	defer cancel()
 	c, err := NewClient(cfg.REST)
 	if err != nil {
@@ -70,93 +67,67 @@ func Compare(ctx context.Context, cfg CompareConfig) (matrix.Matrix, error) {
 	if err != nil {
 		return matrix.Matrix{}, err
 	}
+	tracking, err := readTracking(ctx, c, cfg.Namespace)
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
 	units := make([]rutter.Unit, len(apps))
 	for i := range apps {
 		apps[i].Spec.SyncPolicy = withoutAutomation(apps[i].Spec.SyncPolicy)
-		units[i], _ = argo.ToUnit(&apps[i], argo.Config{Namespace: cfg.Namespace}, projects)
+		units[i], _ = argo.ToUnit(&apps[i], argo.Config{Namespace: cfg.Namespace, Tracking: tracking}, projects)
 	}
-	reports := o.observeAll(ctx, units)
-	columns := make([]matrix.Column, len(units))
-	for i, u := range units {
-		report, known := reports[u.ID]
-		columns[i] = o.column(ctx, u, report, known)
+	excluded, err := readScope(ctx, c, cfg.Namespace)
+	if err != nil {
+		return matrix.Matrix{}, err
+	}
+	columns := o.columns(ctx, units, excluded)
+	if ctx.Err() != nil {
+		return matrix.Matrix{}, fmt.Errorf("compare clusters: %w", context.Cause(ctx))
 	}
 	nameColumns(columns)
 	return matrix.Of(columns), nil
 }
 
-// chosen are the Applications that are compared.
-func (o *observer) chosen(ctx context.Context, c client.Client, cfg CompareConfig) ([]v1alpha1.Application, error) {
-	opts := []client.ListOption{client.InNamespace(cfg.Namespace)}
-	if cfg.Labels != "" {
-		selector, err := labels.Parse(cfg.Labels)
-		if err != nil {
-			return nil, rutter.Errorf(rutter.CodeInvalid, "--label %q: %w", cfg.Labels, err)
-		}
-		opts = append(opts, client.MatchingLabelsSelector{Selector: selector})
+// readScope is what the settings exclude from all comparisons.
+func readScope(ctx context.Context, c client.Client, namespace string) (*compare.Scope, error) {
+	var cm corev1.ConfigMap
+	if err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: argo.ConfigMapName}, &cm); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", argo.ConfigMapName, err)
 	}
-	var list v1alpha1.ApplicationList
-	if err := c.List(ctx, &list, opts...); err != nil {
-		return nil, fmt.Errorf("list the Applications in namespace %q: %w", cfg.Namespace, err)
-	}
-	var out []v1alpha1.Application
-	seen := map[string]bool{}
-	for i := range list.Items {
-		app := &list.Items[i]
-		names := o.namesOf(app)
-		if !isOf(app, cfg.App, names) {
-			continue
-		}
-		if len(cfg.Clusters) > 0 && !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(cfg.Clusters, n) }) {
-			continue
-		}
-		for _, n := range names {
-			seen[n] = true
-		}
-		out = append(out, *app)
-	}
-	for _, want := range cfg.Clusters {
-		if !seen[want] {
-			return nil, rutter.Errorf(rutter.CodeNotFound, "no such Application is deployed to cluster %q: see 'rutter app list' and 'rutter cluster list'", want)
-		}
-	}
-	switch {
-	case len(out) == 0:
-		return nil, rutter.Errorf(rutter.CodeNotFound, "no Application is found: --app is the name of Applications, of their ApplicationSet, or what their names have besides their cluster's; see 'rutter app list'")
-	case len(out) > mostColumns:
-		return nil, rutter.Errorf(rutter.CodeInvalid, "%d Applications are found, more than %d: name clusters, or a narrower label", len(out), mostColumns)
-	}
-	return out, nil
+	settings, _ := argo.ParseComparison(&cm) // the controller warns of what cannot be read
+	return compare.NewScope(settings)
 }
 
-// namesOf are the names of an Application's cluster: as it is written, and the
-// member's name and server where that is known.
-func (o *observer) namesOf(app *v1alpha1.Application) []string {
-	d := app.Spec.Destination
-	names := []string{cmp.Or(d.Name, d.Server)}
-	if member, err := o.clusters.Lookup(rutter.Target{Server: d.Server, Name: d.Name}); err == nil {
-		names = append(names, member.Info().Name, member.Info().Server)
-	}
-	return names
-}
-
-// isOf reports whether an Application is one of those that name stands for; clusters
-// are the names of its cluster.
-func isOf(app *v1alpha1.Application, name string, clusters []string) bool {
-	if name == "" || app.Name == name || app.Labels["app"] == name {
-		return true
-	}
-	for _, owner := range app.OwnerReferences {
-		if owner.Kind == "ApplicationSet" && owner.Name == name {
-			return true
+// columns looks at all units. A cluster that hangs does not take the time of those
+// that answered.
+func (o *observer) columns(ctx context.Context, units []rutter.Unit, excluded *compare.Scope) []matrix.Column {
+	looking, stop := context.WithTimeout(ctx, diffTimeout)
+	reports := o.observeAll(looking, units)
+	stop()
+	files := fileSet{}
+	out := make([]matrix.Column, len(units))
+	for i, u := range units {
+		report, known := reports[u.ID]
+		asking, cancel := context.WithTimeoutCause(ctx, askTimeout, errors.New("the cluster does not answer in time"))
+		out[i] = o.column(asking, u, report, known)
+		if out[i].Problem == "" {
+			if err := o.declared(asking, u, &out[i], files, excluded); err != nil {
+				out[i].Problem = err.Error()
+			}
 		}
+		cancel()
 	}
-	return slices.ContainsFunc(clusters, func(c string) bool { return app.Name == name+"-"+c || app.Name == c+"-"+name })
+	return out
 }
 
-// column is what one Application has on its cluster.
+// column is what one Application has on its cluster, without what Git declares.
 func (o *observer) column(ctx context.Context, u rutter.Unit, report rutter.Report, known bool) matrix.Column {
-	col := matrix.Column{Cluster: cmp.Or(u.Target.Name, u.Target.Server), Application: u.ID.Name, Namespace: u.Target.Namespace, Report: report}
+	col := matrix.Column{Cluster: cmp.Or(u.Target.Name, u.Target.Server), Application: u.ID.Name, AppNamespace: u.ID.Namespace,
+		Namespace: u.Target.Namespace, Release: releaseOf(u), Report: report}
+	if u.Problem != nil {
+		col.Problem = u.Problem.Error()
+		return col
+	}
 	member, err := o.member(u)
 	if err != nil {
 		col.Problem = err.Error()
@@ -175,25 +146,37 @@ func (o *observer) column(ctx context.Context, u rutter.Unit, report rutter.Repo
 			col.Problem = cmp.Or(col.Problem, c.Message)
 		}
 	}
-	switch {
-	case !known:
+	if col.Problem == "" && !known {
 		col.Problem = "the comparison did not end in time"
-	case col.Problem == "":
-		if err := o.declared(ctx, u, member, &col); err != nil {
-			col.Problem = err.Error()
-		}
+	}
+	if _, _, err := member.Version(ctx); err != nil {
+		col.Problem = cmp.Or(col.Problem, "ask the cluster for its version: "+err.Error())
 	}
 	return col
 }
 
+// releaseOf is what a unit's charts name their objects after.
+func releaseOf(u rutter.Unit) string {
+	for _, src := range u.Sources {
+		if src.Helm != nil && src.Helm.ReleaseName != "" {
+			return src.Helm.ReleaseName
+		}
+	}
+	return u.ID.Name
+}
+
 // declared fills in what Git declares for the unit, and where from. The render store
 // answers: the comparison has rendered already.
-func (o *observer) declared(ctx context.Context, u rutter.Unit, member rutter.Cluster, col *matrix.Column) error {
+func (o *observer) declared(ctx context.Context, u rutter.Unit, col *matrix.Column, files fileSet, excluded *compare.Scope) error {
 	snaps, err := u.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) {
-		return o.sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: int64(diffTimeout)}) //nolint:wrapcheck // it names the repository
+		return o.sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: int64(2 * diffTimeout)}) //nolint:wrapcheck // it names the repository
 	})
 	if err != nil {
 		return err //nolint:wrapcheck // it names the source
+	}
+	member, err := o.member(u)
+	if err != nil {
+		return err
 	}
 	version, apis, err := member.Version(ctx)
 	if err != nil {
@@ -212,108 +195,60 @@ func (o *observer) declared(ctx context.Context, u rutter.Unit, member rutter.Cl
 			return fmt.Errorf("%s: %w", u.SourceField(i), err)
 		}
 		for _, obj := range res.Objects {
-			m, err := member.Mapping(ctx, plan.KindOf(obj.Unstructured))
-			sent := plan.Sent(obj.Unstructured, u, err != nil || m.Namespaced)
-			if !plan.MetaOf(sent.GetAnnotations()).IsHook {
-				col.Objects = append(col.Objects, rutter.Object{Unstructured: sent, Origin: obj.Origin})
+			gvk := plan.KindOf(obj.Unstructured)
+			if meta := plan.MetaOf(obj.GetAnnotations()); meta.IsHook || meta.Skip || excluded.Excludes(gvk, member.Info().Server) {
+				continue // not compared with any cluster
 			}
+			m, err := member.Mapping(ctx, gvk)
+			col.Objects = append(col.Objects, rutter.Object{Unstructured: plan.Sent(obj.Unstructured, u, err != nil || m.Namespaced), Origin: obj.Origin})
 		}
-		col.Files = append(col.Files, filesOf(res.Inputs, snaps)...)
+		col.Files = append(col.Files, files.of(res.Inputs, snaps)...)
 	}
 	return nil
 }
 
-// filesOf reads the small files that a render read in the unit's own repositories.
-func filesOf(inputs []rutter.Input, snaps []rutter.Snapshot) []matrix.File {
+// fileSet holds each file once, however many clusters read it.
+type fileSet map[rutter.Input]matrix.File
+
+// of are the small files that a render read in the unit's own repositories.
+func (f fileSet) of(inputs []rutter.Input, snaps []rutter.Snapshot) []matrix.File {
 	var out []matrix.File
 	for _, in := range inputs {
-		if in.Kind != rutter.InputFile || in.Repo != "" || in.Source >= len(snaps) || !isYAML(in.Path) {
+		if in.Kind != rutter.InputFile || in.Repo != "" || in.Hash == "" || in.Source >= len(snaps) || !isYAML(in.Path) {
 			continue
 		}
-		if data, err := snaps[in.Source].ReadFile(in.Path); err == nil && len(data) <= mostFile {
-			out = append(out, matrix.File{Path: in.Path, Data: data})
-		}
-	}
-	return out
-}
-
-// settingsOf are the values that an Application gives the tool of a source.
-func settingsOf(field string, src rutter.Source) []matrix.Setting {
-	var out []matrix.Setting
-	if h := src.Helm; h != nil {
-		for _, p := range h.Parameters {
-			out = append(out, matrix.Setting{Field: field + ".helm.parameters." + p.Name, Value: p.Value})
-		}
-		out = append(out, values(field+".helm.values", []byte(h.Values))...)
-		out = append(out, values(field+".helm.valuesObject", h.ValuesObject)...)
-	}
-	if k := src.Kustomize; k != nil {
-		for _, image := range k.Images {
-			_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
-			out = append(out, matrix.Setting{Field: field + ".kustomize.images", Value: cmp.Or(tag, image)})
-		}
-		for _, r := range k.Replicas {
-			out = append(out, matrix.Setting{Field: field + ".kustomize.replicas", Value: fmt.Sprint(r.Count)})
-		}
-		for key, value := range k.CommonAnnotations {
-			out = append(out, matrix.Setting{Field: field + ".kustomize.commonAnnotations." + key, Value: value})
-		}
-		for key, value := range k.CommonLabels {
-			out = append(out, matrix.Setting{Field: field + ".kustomize.commonLabels." + key, Value: value})
-		}
-		for _, s := range []matrix.Setting{{Field: ".kustomize.namePrefix", Value: k.NamePrefix}, {Field: ".kustomize.nameSuffix", Value: k.NameSuffix}} {
-			if s.Value != "" {
-				out = append(out, matrix.Setting{Field: field + s.Field, Value: s.Value})
+		id := rutter.Input{Path: in.Path, Hash: in.Hash}
+		file, known := f[id]
+		if !known {
+			file = matrix.File{Path: in.Path, Hash: in.Hash}
+			if data, err := snaps[in.Source].ReadFile(in.Path); err == nil && len(data) <= mostFile {
+				file.Data = data
 			}
+			f[id] = file
 		}
+		out = append(out, file)
 	}
-	slices.SortFunc(out, func(a, b matrix.Setting) int { return cmp.Compare(a.Field, b.Field) })
-	return out
-}
-
-// values are the leaves of Helm values.
-func values(field string, text []byte) []matrix.Setting {
-	var tree any
-	if len(text) == 0 || yaml.Unmarshal(text, &tree) != nil {
-		return nil
-	}
-	var out []matrix.Setting
-	var walk func(field string, v any)
-	walk = func(field string, v any) {
-		switch x := v.(type) {
-		case map[string]any:
-			for k, e := range x {
-				walk(field+"."+k, e)
-			}
-		case []any:
-			for i, e := range x {
-				walk(fmt.Sprintf("%s[%d]", field, i), e)
-			}
-		case string:
-			out = append(out, matrix.Setting{Field: field, Value: x})
-		default:
-			if raw, err := json.Marshal(x); err == nil && x != nil {
-				out = append(out, matrix.Setting{Field: field, Value: string(raw)})
-			}
-		}
-	}
-	walk(field, tree)
-	slices.SortFunc(out, func(a, b matrix.Setting) int { return cmp.Compare(a.Field, b.Field) })
 	return out
 }
 
 // nameColumns heads the columns by their clusters, and adds the Application where a
 // cluster has several.
 func nameColumns(columns []matrix.Column) {
-	n := map[string]int{}
-	for i := range columns {
-		n[columns[i].Cluster]++
-	}
-	for i := range columns {
-		c := &columns[i]
-		if c.Name = c.Cluster; n[c.Cluster] > 1 {
-			c.Name = c.Cluster + "/" + c.Application
+	name := func(with func(c *matrix.Column) string) {
+		n := map[string]int{}
+		for i := range columns {
+			n[columns[i].Name]++
+		}
+		for i := range columns {
+			if c := &columns[i]; n[c.Name] > 1 {
+				c.Name = with(c)
+			}
 		}
 	}
+	for i := range columns {
+		columns[i].Name = columns[i].Cluster
+	}
+	name(func(c *matrix.Column) string { return c.Cluster + "/" + c.Application })
+	name(func(c *matrix.Column) string { return c.Cluster + "/" + c.AppNamespace + "/" + c.Application })
 	slices.SortFunc(columns, func(a, b matrix.Column) int { return cmp.Compare(a.Name, b.Name) })
 }

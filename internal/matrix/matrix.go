@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/rutterhq/rutter"
+	"github.com/rutterhq/rutter/internal/compare"
 )
 
 // Column is what one Application has on one cluster.
@@ -15,12 +16,16 @@ type Column struct {
 	Name        string `json:"name"`
 	Cluster     string `json:"cluster"`
 	Application string `json:"application"`
-	Revision    string `json:"revision,omitempty"`
+	// AppNamespace is the Application's own.
+	AppNamespace string `json:"applicationNamespace,omitempty"`
+	Revision     string `json:"revision,omitempty"`
 	// Problem is why it is not compared; the rest is then empty.
 	Problem string `json:"problem,omitempty"`
 
-	// Namespace is the destination's: it is not counted as a difference.
+	// Namespace is the destination's, and Release the name that charts put in front of
+	// the names of their objects: neither is counted as a difference.
 	Namespace string `json:"-"`
+	Release   string `json:"-"`
 	// Objects are declared; their values are those that are sent.
 	Objects []rutter.Object `json:"-"`
 	// Report says how the cluster differs from that.
@@ -34,6 +39,8 @@ type Column struct {
 // File is one file that was read.
 type File struct {
 	Path string
+	// Hash is that of Data: columns that read the same share it.
+	Hash string
 	Data []byte
 }
 
@@ -43,11 +50,13 @@ type Setting struct{ Field, Value string }
 // Verdict is whether a difference was meant.
 type Verdict string
 
-// The verdicts. Both is a field that is declared differently and has drifted too.
+// The verdicts. Both is a field that is declared differently and has drifted too;
+// NotCompared an object of which a cluster could not say whether it has drifted.
 const (
-	Intended   Verdict = "intended"
-	Accidental Verdict = "accidental"
-	Both       Verdict = "both"
+	Intended    Verdict = "intended"
+	Accidental  Verdict = "accidental"
+	Both        Verdict = "both"
+	NotCompared Verdict = "not compared"
 )
 
 // Matrix is what differs between clusters.
@@ -80,8 +89,16 @@ type Cell struct {
 	// field, or an object, that is not there.
 	Drifted bool   `json:"drifted,omitempty"`
 	Live    string `json:"live,omitempty"`
+	// Unknown says that it could not be compared.
+	Unknown bool `json:"unknown,omitempty"`
 	// Because says where the declared value comes from, or who wrote the live one.
-	Because string `json:"because,omitempty"`
+	Because []Because `json:"because,omitempty"`
+}
+
+// Because is why some columns have what they have.
+type Because struct {
+	Columns []string `json:"columns"`
+	Text    string   `json:"text"`
 }
 
 // Of compares columns. Those with a problem are not compared.
@@ -90,7 +107,7 @@ func Of(columns []Column) Matrix {
 	var sides []*side
 	for i := range columns {
 		if columns[i].Problem == "" {
-			sides = append(sides, newSide(&columns[i]))
+			sides = append(sides, newSide(&columns[i], namesOf(&columns[i], columns)))
 		}
 	}
 	origins := newOrigins(sides)
@@ -105,14 +122,14 @@ func Of(columns []Column) Matrix {
 	return m
 }
 
-// Keep leaves only the rows of a verdict; those that are both count for either.
+// Keep leaves only the rows of a verdict; those that are both count for either, and
+// what could not be compared may be anything.
 func (m Matrix) Keep(v Verdict) Matrix {
-	m.Rows = slices.DeleteFunc(slices.Clone(m.Rows), func(r Row) bool { return r.Verdict != v && r.Verdict != Both })
+	m.Rows = slices.DeleteFunc(slices.Clone(m.Rows), func(r Row) bool { return r.Verdict != v && r.Verdict != Both && r.Verdict != NotCompared })
 	return m
 }
 
-// objectKey is what makes objects of several clusters the same one. An object in the
-// destination's namespace is the same wherever that is.
+// objectKey is what makes objects of several clusters the same one.
 type objectKey struct {
 	group, kind, namespace, name string
 }
@@ -125,43 +142,52 @@ func (k objectKey) compare(o objectKey) int {
 type side struct {
 	*Column
 
-	objects map[objectKey]*rutter.Object
-	fields  map[objectKey]map[string]string
+	names   names
+	objects map[objectKey]*declared
 	reports map[objectKey]*rutter.ResourceReport
 }
 
-func newSide(c *Column) *side {
-	s := &side{Column: c, objects: map[objectKey]*rutter.Object{}, fields: map[objectKey]map[string]string{}, reports: map[objectKey]*rutter.ResourceReport{}}
-	for i := range c.Objects {
-		o := &c.Objects[i]
-		k := s.key(o.Ref())
-		s.objects[k], s.fields[k] = o, flatten(s.bare(o.Unstructured))
+// declared is an object as Git declares it.
+type declared struct {
+	origin rutter.Origin
+	// object is without what is different everywhere by its nature, fields its values
+	// by their paths.
+	object map[string]any
+	fields map[string]string
+}
+
+func newSide(c *Column, n names) *side {
+	s := &side{Column: c, names: n, objects: map[objectKey]*declared{}, reports: map[objectKey]*rutter.ResourceReport{}}
+	for _, o := range c.Objects {
+		k := n.key(o.Ref())
+		bare := s.bare(o.Unstructured)
+		s.objects[k] = &declared{origin: o.Origin, object: bare, fields: flatten(bare, k.secret())}
 	}
 	for i := range c.Report.Resources {
 		if r := &c.Report.Resources[i]; !r.Hook {
-			s.reports[s.key(r.Ref)] = r
+			s.reports[n.key(r.Ref)] = r
 		}
 	}
 	return s
 }
 
-func (s *side) key(ref rutter.Ref) objectKey {
-	k := objectKey{ref.Group, ref.Kind, ref.Namespace, ref.Name}
-	if ref.Namespace == s.Namespace {
-		k.namespace = ""
-	}
-	return k
-}
-
 // bare is the object without what is different everywhere by its nature.
 func (s *side) bare(u *unstructured.Unstructured) map[string]any {
-	c := u.DeepCopy()
+	c := compare.FoldSecret(u).DeepCopy()
 	labels, annotations := c.GetLabels(), c.GetAnnotations()
 	delete(labels, rutter.LabelUnit)
-	delete(annotations, rutter.AnnotationTracking)
+	for _, name := range []string{rutter.AnnotationTracking, rutter.AnnotationInstallation} {
+		delete(annotations, name)
+	}
 	c.SetLabels(labels)
 	c.SetAnnotations(annotations)
 	unstructured.RemoveNestedField(c.Object, "metadata", "namespace")
+	for k, v := range c.Object {
+		c.Object[k] = s.names.object(k, v, false)
+	}
+	if name := s.names.key(rutter.RefOf(u)).name; name == standsForNamespace {
+		c.SetName(name)
+	}
 	return c.Object
 }
 

@@ -36,8 +36,13 @@ spec:
 `, ns, ns, ns, replicas, tag))
 }
 
+// column is of an Application that is in sync.
 func column(name string, objects ...rutter.Object) matrix.Column {
-	return matrix.Column{Name: name, Cluster: name, Application: "api-" + name, Namespace: "ns-" + name, Objects: objects}
+	c := matrix.Column{Name: name, Cluster: name, Application: "api-" + name, Release: "api-" + name, Namespace: "ns-" + name, Objects: objects}
+	for _, o := range objects {
+		c.Report.Resources = append(c.Report.Resources, rutter.ResourceReport{Ref: o.Ref(), State: rutter.Synced})
+	}
+	return c
 }
 
 // lines are the rows in short.
@@ -50,8 +55,11 @@ func lines(m matrix.Matrix) []string {
 			if c.Drifted {
 				text += " live " + c.Live
 			}
-			if c.Because != "" {
-				text += " (" + c.Because + ")"
+			if c.Unknown {
+				text += " unknown"
+			}
+			for _, b := range c.Because {
+				text += " (" + b.Text + ")"
 			}
 		}
 		out = append(out, text)
@@ -61,10 +69,12 @@ func lines(m matrix.Matrix) []string {
 
 func TestIntendedAndAccidental(t *testing.T) {
 	eu, us, prod := column("eu", deployment(t, "ns-eu", "1", 2)), column("us", deployment(t, "ns-us", "1", 2)), column("prod", deployment(t, "ns-prod", "2", 5))
-	base := matrix.File{Path: "base/deployment.yaml", Data: []byte("spec: {replicas: 2}\n")}
+	base := matrix.File{Path: "base/deployment.yaml", Hash: "1", Data: []byte("spec: {replicas: 2}\n")}
 	eu.Files, us.Files = []matrix.File{base}, []matrix.File{base}
 	prod.Files = []matrix.File{base, {Path: "overlays/prod/replicas.yaml", Data: []byte("kind: Deployment\nspec:\n  replicas: 5\n")}}
-	prod.Settings = []matrix.Setting{{Field: "spec.source.helm.parameters.image.tag", Value: "2"}}
+	shared := matrix.Setting{Field: "spec.source.helm.parameters.zone", Value: "5"} // all have it, so that it explains nothing
+	eu.Settings, us.Settings = []matrix.Setting{shared}, []matrix.Setting{shared}
+	prod.Settings = []matrix.Setting{shared, {Field: "spec.source.helm.parameters.image.tag", Value: "2"}}
 	since := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 	const image = `.spec.template.spec.containers[name="web"].image`
 	us.Report.Resources = []rutter.ResourceReport{{Ref: rutter.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns-us", Name: "api"}, State: rutter.OutOfSync,
@@ -74,7 +84,7 @@ func TestIntendedAndAccidental(t *testing.T) {
 	want := []string{
 		`intended Deployment.spec.replicas | eu,us: 2 | prod: 5 (overlays/prod/replicas.yaml:3)`,
 		`both Deployment` + image + ` | eu: "r/api:1" | prod: "r/api:2" (spec.source.helm.parameters.image.tag of Application api-prod)` +
-			` | us: "r/api:1" live "r/api:debug" (written by kubectl-edit since 2026-08-01T12:00:00Z)`,
+			` | us: "r/api:1" live "r/api:debug" (edited by hand: written by kubectl-edit since 2026-08-01T12:00:00Z)`,
 	}
 	if diff := cmp.Diff(want, lines(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -86,8 +96,13 @@ func TestIntendedAndAccidental(t *testing.T) {
 
 func TestObjectsThatAreNotEverywhere(t *testing.T) {
 	cm := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: ns-eu}\ndata: {a: b}\n")
-	eu, us := column("eu", deployment(t, "ns-eu", "1", 2), cm), column("us", deployment(t, "ns-us", "1", 2))
+	secret := func(ns string) rutter.Object {
+		return object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: "+ns+"}\n")
+	}
+	eu, us := column("eu", deployment(t, "ns-eu", "1", 2), cm, secret("ns-eu")), column("us", deployment(t, "ns-us", "1", 2), secret("ns-us"))
+	eu.Report.Resources[2].State, eu.Report.Resources[2].Reason = rutter.SyncUnknown, "KindTainted: no"
 	us.Report.Resources = []rutter.ResourceReport{
+		{Ref: secret("ns-us").Ref(), State: rutter.Synced},
 		{Ref: rutter.Ref{Group: "apps", Kind: "Deployment", Namespace: "ns-us", Name: "api"}, State: rutter.OutOfSync, Health: rutter.Health{Status: rutter.Missing}},
 		{Ref: rutter.Ref{Kind: "Service", Namespace: "ns-us", Name: "old"}, State: rutter.OutOfSync, RequiresPruning: true},
 	}
@@ -95,6 +110,7 @@ func TestObjectsThatAreNotEverywhere(t *testing.T) {
 	got := matrix.Of([]matrix.Column{eu, us, away})
 	want := []string{
 		`intended ConfigMap | eu: "declared" | us: `,
+		`not compared Secret | eu: "declared" unknown (KindTainted: no) | us: "declared"`,
 		`accidental Service | eu:  | us:  live "there" (Git declares it no more, and it has not been pruned)`,
 		`accidental Deployment | eu: "declared" | us: "declared" live  (it is missing)`,
 	}
@@ -112,6 +128,109 @@ func TestSecrets(t *testing.T) {
 	text := strings.Join(lines(m), "\n")
 	if strings.Contains(text, "Y2FuYXJ5") || !strings.Contains(text, `a,c: "hidden value 1" | b: "hidden value 2"`) {
 		t.Error(text)
+	}
+}
+
+// TestRows: one column against two others that are the same, by what is left of it.
+func TestRows(t *testing.T) {
+	config := func(ns, data string) string {
+		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: " + ns + "}\ndata: " + data + "\n"
+	}
+	long := strings.Repeat("x", 300)
+	pod := func(containers string) string {
+		return "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: " + containers + "}\n"
+	}
+	drift := func(path, live, manager string) []rutter.FieldDiff {
+		return []rutter.FieldDiff{{Path: path, Live: live, Manager: manager}}
+	}
+	for _, tc := range []struct {
+		reason, usual, other string
+		diffs                []rutter.FieldDiff
+		want                 []string
+	}{
+		{"what is long differs at its end: it is not folded", config("ns", "{k: "+long+"a}"), config("ns", "{k: "+long+"b}"), nil,
+			[]string{"intended ConfigMap.data.k", "xa\"", "xb\""}},
+		{"a drift of a whole list that all declare", pod("[{name: a, args: [x]}]"), pod("[{name: a, args: [x]}]"), drift(`.spec.containers[name="a"].args`, `["y"]`, "kubectl-edit"),
+			[]string{`a,b: ["x"] | z: ["x"] live ["y"] (edited by hand`}},
+		{"a drift of a map that has more below it", config("ns", "{k: v}"), config("ns", "{k: v}"), drift(".data", `{"k":"w"}`, "m"),
+			[]string{`accidental ConfigMap.data`, `a,b: {"k":"v"} | z: {"k":"v"} live`}},
+		{"ports are known by number and protocol", pod("[{name: a, ports: [{containerPort: 80, name: n}]}]"), pod("[{name: a, ports: [{containerPort: 80, name: m}]}]"),
+			drift(`.spec.containers[name="a"].ports[containerPort=80,protocol="TCP"].name`, `"q"`, "m"), []string{`both Pod.spec.containers[name="a"].ports[containerPort=80,protocol="TCP"].name`}},
+		{"the order of elements counts", pod("[{name: a}, {name: b}]"), pod("[{name: b}, {name: a}]"), nil, []string{"intended Pod.spec.containers (order)"}},
+		{"what the last sync sent is not written by hand", config("ns", "{k: v}"), config("ns", "{k: v}"), drift(".data.k", `"u"`, rutter.FieldManager),
+			[]string{"accidental", "not synced yet: the live value is what the last sync sent"}},
+		{"an unusual field of a Secret is hidden", "apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {token: canary1}}\ndat: [{name: canary2}]\n",
+			"apiVersion: v1\nkind: Secret\nmetadata: {name: s, annotations: {token: canary3}}\ndat: [{name: canary4}]\n", nil,
+			[]string{`Secret.dat | a,b: "hidden value 1" | z: "hidden value 2"`, `.annotations.token | a,b: "hidden`}},
+		{"stringData is data", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: a}\n", "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\ndata: {k: YQ==}\n", nil, nil},
+	} {
+		t.Run(tc.reason, func(t *testing.T) {
+			z := column("z", object(t, tc.other))
+			if tc.diffs != nil {
+				z.Report.Resources[0].State, z.Report.Resources[0].Diffs = rutter.OutOfSync, tc.diffs
+			}
+			got := strings.Join(lines(matrix.Of([]matrix.Column{column("a", object(t, tc.usual)), column("b", object(t, tc.usual)), z})), "\n")
+			for _, want := range tc.want {
+				if !strings.Contains(got, want) {
+					t.Errorf("no %q", want)
+				}
+			}
+			if tc.want == nil && got != "" || strings.Contains(got, "canary") || t.Failed() {
+				t.Errorf("got:\n%s", got)
+			}
+		})
+	}
+}
+
+// TestNamesOfApplications: what charts name after the Application, and what is in its
+// namespace, is the same object everywhere; that one says prod and the other dev is not
+// hidden by that.
+func TestNamesOfApplications(t *testing.T) {
+	chart := func(app string) matrix.Column {
+		c := column(app, object(t, fmt.Sprintf(`apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: %[1]s-web, namespace: ns-%[1]s, labels: {app.kubernetes.io/instance: %[1]s}}
+roleRef: {kind: Role, name: %[1]s-web}
+subjects: [{kind: ServiceAccount, name: x%[1]s, namespace: ns-%[1]s}]
+environment: %[1]s
+`, app)))
+		c.Release = app
+		return c
+	}
+	got := lines(matrix.Of([]matrix.Column{chart("dev"), chart("prod")}))
+	want := []string{`intended RoleBinding.environment | dev: "dev" | prod: "prod"`, `intended RoleBinding.subjects[name="xdev"]`, `intended RoleBinding.subjects[name="xprod"]`}
+	for i, w := range want {
+		if len(got) < len(want) || !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, w) }) {
+			t.Fatalf("no %q (%d) in %q", w, i, got)
+		}
+	}
+	for _, line := range got {
+		if strings.Contains(line, "roleRef") || strings.Contains(line, "instance") {
+			t.Errorf("%s: it is the same", line)
+		}
+	}
+}
+
+// TestFiveHundred clusters, each with an overlay of its own, are two lines, with where
+// each value comes from.
+func TestFiveHundred(t *testing.T) {
+	var columns []matrix.Column
+	for i := range 500 {
+		name, replicas := fmt.Sprintf("c%03d", i), 2
+		if i == 7 {
+			replicas = 9
+		}
+		c := column(name, deployment(t, "ns-"+name, "1", replicas))
+		c.Files = []matrix.File{{Path: "overlays/" + name + "/k.yaml", Hash: name, Data: fmt.Appendf(nil, "replicas: %d\n", replicas)}}
+		columns = append(columns, c)
+	}
+	m := matrix.Of(columns)
+	if len(m.Rows) != 1 || len(m.Rows[0].Cells) != 2 {
+		t.Fatalf("%q", lines(m))
+	}
+	all, few := m.Rows[0].Cells[0], m.Rows[0].Cells[1]
+	if len(all.Columns) != 499 || len(all.Because) != 499 || len(few.Because) != 1 || few.Because[0].Text != "overlays/c007/k.yaml:1" {
+		t.Errorf("%d columns, %d causes; %+v", len(all.Columns), len(all.Because), few)
 	}
 }
 

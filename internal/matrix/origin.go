@@ -3,24 +3,28 @@ package matrix
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/rutterhq/rutter"
 )
 
 // origins finds where a declared value comes from: a setting of the Application, or a
-// line of a file that not all columns read, such as an overlay or a layer of values.
+// line of a file, that not all columns have, such as an overlay or a layer of values.
 type origins struct {
-	places map[string][]place // of a file, by path and content
-	own    map[*side][]string // files that not all read, by side
-	data   map[string][]byte  // by the same
+	files    map[string]*source  // by path and hash
+	own      map[*side][]string  // files that not all read, by side
+	settings map[*side][]Setting // those that not all have
+}
+
+// source is a file, and the values in it once somebody asked for them.
+type source struct {
+	File
+
+	places []place
+	read   bool
 }
 
 // place is one value in a file.
@@ -30,65 +34,93 @@ type place struct {
 }
 
 func newOrigins(sides []*side) *origins {
-	o := &origins{places: map[string][]place{}, own: map[*side][]string{}, data: map[string][]byte{}}
-	readers := map[string]int{}
+	o := &origins{files: map[string]*source{}, own: map[*side][]string{}, settings: map[*side][]Setting{}}
+	readers, havers := map[string]int{}, map[Setting]int{}
 	for _, s := range sides {
+		seen := map[string]bool{}
 		for _, f := range s.Files {
-			id := f.Path + "\x00" + string(f.Data)
-			readers[id]++
-			o.data[id] = f.Data
+			id := f.Path + "\x00" + f.Hash
+			if !seen[id] {
+				seen[id] = true
+				readers[id]++
+				o.own[s] = append(o.own[s], id)
+			}
+			if o.files[id] == nil {
+				o.files[id] = &source{File: f}
+			}
+		}
+		for _, set := range s.Settings {
+			havers[set]++
 		}
 	}
 	for _, s := range sides {
-		for _, f := range s.Files {
-			if id := f.Path + "\x00" + string(f.Data); readers[id] < len(sides) {
-				o.own[s] = append(o.own[s], id)
-			}
-		}
+		o.own[s] = slices.DeleteFunc(o.own[s], func(id string) bool { return readers[id] == len(sides) })
+		o.settings[s] = slices.DeleteFunc(slices.Clone(s.Settings), func(set Setting) bool { return havers[set] == len(sides) })
 	}
 	return o
 }
 
 // of says where the value comes from.
-func (o *origins) of(s *side, object *rutter.Object, path, value string, has bool) string {
-	if !has {
-		return ""
-	}
+func (o *origins) of(s *side, d *declared, path, value string) string {
 	text, name := strings.Trim(value, `"`), lastName(path)
-	for _, set := range s.Settings {
-		if set.Value == text || partOf(text, set.Value) && related(set.Field, name) {
-			return fmt.Sprintf("%s of Application %s", set.Field, s.Application)
+	best, where, several := 0, "", false
+	try := func(p place, at func() string) {
+		score := fits(p, name, text)
+		if score == 0 || score < best {
+			return
+		}
+		if several = score == best; !several {
+			best, where = score, at()
 		}
 	}
-	best, at := 0, ""
+	for _, set := range o.settings[s] {
+		try(place{key: set.Field, value: set.Value}, func() string { return set.Field + " of Application " + s.Application })
+	}
 	for _, id := range o.own[s] {
-		file, _, _ := strings.Cut(id, "\x00")
-		for _, p := range o.read(id) {
-			if score := fits(p, name, text); score > best {
-				best, at = score, fmt.Sprintf("%s:%d", file, p.line)
-			}
+		f := o.files[id]
+		for _, p := range f.values() {
+			try(p, func() string { return fmt.Sprintf("%s:%d", f.Path, p.line) })
 		}
 	}
-	if best > 0 {
-		return at
+	switch {
+	case best > 0 && (several || best == exactValue):
+		return where + " (likely)"
+	case best > 0:
+		return where
+	case d.origin.File != "" && slices.ContainsFunc(o.own[s], func(id string) bool { return o.files[id].Path == d.origin.File }):
+		return fmt.Sprintf("%s:%d", d.origin.File, max(1, d.origin.Line))
 	}
-	if object.Origin.File != "" && slices.ContainsFunc(o.own[s], func(id string) bool { return strings.HasPrefix(id, object.Origin.File+"\x00") }) {
-		return fmt.Sprintf("%s:%d", object.Origin.File, max(1, object.Origin.Line))
+	return o.computed(s)
+}
+
+// computed names what could have made a value that is written nowhere as it is.
+func (o *origins) computed(s *side) string {
+	switch own := o.own[s]; {
+	case len(own) == 1:
+		return "made from " + o.files[own[0]].Path
+	case len(own) > 1:
+		return fmt.Sprintf("made from what not all read: %s and %d more", o.files[own[len(own)-1]].Path, len(own)-1)
+	}
+	if own := o.settings[s]; len(own) > 0 {
+		return "made from " + own[0].Field + " of Application " + s.Application
 	}
 	return ""
 }
+
+// exactValue is the score of a place with the value under another name.
+const exactValue = 2
 
 // fits is how likely a place is where a value comes from; 0 when it is not.
 func fits(p place, name, text string) int {
 	switch {
 	case p.value == "" || text == "":
 		return 0
-	case p.value == text && p.key == name:
+	case p.value == text && strings.EqualFold(lastWord(p.key), name):
 		return 4
-	case p.value == text:
-		return 3
 	case partOf(text, p.value) && related(p.key, name):
-		return 2
+		return 3
+	case p.value == text:
+		return exactValue
 	}
 	return 0
 }
@@ -100,9 +132,12 @@ func partOf(text, value string) bool {
 
 // related reports whether a key may give a part of a field, as a tag of an image.
 func related(key, name string) bool {
-	key = strings.ToLower(key[strings.LastIndexAny(key, ".")+1:])
+	key = strings.ToLower(lastWord(key))
 	return key == strings.ToLower(name) || name == "image" && slices.Contains([]string{"tag", "newtag", "newname", "repository", "digest", "image", "images", "version"}, key)
 }
+
+// lastWord is the last name of the path of a setting.
+func lastWord(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // nameAtEnd matches the last field of a path.
 var nameAtEnd = regexp.MustCompile(`(?:\.([A-Za-z_][A-Za-z0-9_-]*)|\["([^"]*)"\])(?:\[[^\]]*\])?$`)
@@ -115,23 +150,20 @@ func lastName(path string) string {
 	return cmp.Or(m[1], m[2])
 }
 
-// read lists the values of a YAML file; what is none has none.
-func (o *origins) read(id string) []place {
-	if known, ok := o.places[id]; ok {
-		return known
+// values lists the values of a YAML file; what is none has none.
+func (f *source) values() []place {
+	if f.read {
+		return f.places
 	}
-	var all []place
-	dec := yaml.NewDecoder(bytes.NewReader(o.data[id]))
+	f.read = true
+	dec := yaml.NewDecoder(bytes.NewReader(f.Data))
 	for {
 		var doc yaml.Node
-		err := dec.Decode(&doc)
-		if errors.Is(err, io.EOF) || err != nil {
-			break
+		if dec.Decode(&doc) != nil { // the end, or what is no YAML, as a template
+			return f.places
 		}
-		all = collect(all, &doc, "")
+		f.places = collect(f.places, &doc, "")
 	}
-	o.places[id] = all
-	return all
 }
 
 func collect(all []place, n *yaml.Node, key string) []place {

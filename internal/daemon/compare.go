@@ -183,7 +183,6 @@ func (o *observer) declared(ctx context.Context, u rutter.Unit, col *matrix.Colu
 		return fmt.Errorf("ask cluster %s for its version: %w", col.Cluster, err)
 	}
 	for i, src := range u.Sources {
-		col.Settings = append(col.Settings, settingsOf(u.SourceField(i), src)...)
 		col.Revision = cmp.Or(col.Revision, snaps[i].Revision())
 		if src.OnlyRef() {
 			continue
@@ -203,6 +202,7 @@ func (o *observer) declared(ctx context.Context, u rutter.Unit, col *matrix.Colu
 			col.Objects = append(col.Objects, rutter.Object{Unstructured: plan.Sent(obj.Unstructured, u, err != nil || m.Namespaced), Origin: obj.Origin})
 		}
 		col.Files = append(col.Files, files.of(res.Inputs, snaps)...)
+		col.Settings = append(col.Settings, o.settings(ctx, u, i, req, res.Manifests)...)
 	}
 	return nil
 }

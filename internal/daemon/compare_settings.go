@@ -2,8 +2,10 @@ package daemon
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +14,53 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/internal/matrix"
 )
+
+// settings are the values that are in force for a source: of a chart each with the
+// layer that set it, which may be a file that all clusters have and one of them uses.
+func (o *observer) settings(ctx context.Context, u rutter.Unit, i int, req rutter.RenderRequest, m rutter.Manifests) []matrix.Setting {
+	field := u.SourceField(i)
+	if m.SourceType != "Helm" {
+		return settingsOf(field, u.Sources[i])
+	}
+	e, err := o.rendering.renderer.Explain(ctx, req, m)
+	if err != nil {
+		return settingsOf(field, u.Sources[i]) // the layers are for people; the objects are known
+	}
+	inForce := map[string]matrix.Setting{}
+	for _, l := range e.Values {
+		if l.Removed {
+			delete(inForce, l.Path)
+		} else if text, ok := scalar(l.Value); ok {
+			inForce[l.Path] = matrix.Setting{Field: l.Path, Value: text, Where: layerPlace(field, u.ID.Name, l)}
+		}
+	}
+	return slices.SortedFunc(maps.Values(inForce), func(a, b matrix.Setting) int { return cmp.Compare(a.Field, b.Field) })
+}
+
+// layerPlace names where a layer sets a value.
+func layerPlace(field, app string, l rutter.ValueLayer) string {
+	if l.File != "" {
+		return fmt.Sprintf("%s:%d", l.File, max(1, l.Line))
+	}
+	layer := l.Layer
+	if strings.HasSuffix(strings.ToLower(layer), "parameter") {
+		layer += "s"
+	}
+	return field + ".helm." + layer + "." + l.Path + " of Application " + app
+}
+
+// scalar is a single value as text.
+func scalar(v any) (string, bool) {
+	switch x := v.(type) {
+	case string:
+		return x, true
+	case nil, map[string]any, []any:
+		return "", false
+	default:
+		raw, err := json.Marshal(x)
+		return string(raw), err == nil
+	}
+}
 
 // settingsOf are the values that an Application gives the tool of a source.
 func settingsOf(field string, src rutter.Source) []matrix.Setting {
@@ -65,11 +114,9 @@ func values(field string, text []byte) []matrix.Setting {
 			for i, e := range x {
 				walk(fmt.Sprintf("%s[%d]", field, i), e)
 			}
-		case string:
-			out = append(out, matrix.Setting{Field: field, Value: x})
 		default:
-			if raw, err := json.Marshal(x); err == nil && x != nil {
-				out = append(out, matrix.Setting{Field: field, Value: string(raw)})
+			if text, ok := scalar(x); ok {
+				out = append(out, matrix.Setting{Field: field, Value: text})
 			}
 		}
 	}

@@ -44,8 +44,16 @@ type File struct {
 	Data []byte
 }
 
-// Setting is a value that an Application gives its tool.
-type Setting struct{ Field, Value string }
+// Setting is a value that an Application gives its tool, or one of a chart's values
+// that is in force.
+type Setting struct {
+	Field, Value string
+	// Where it is set; empty for the Application's field of that name.
+	Where string
+}
+
+// what is set, wherever that is.
+func (s Setting) what() [2]string { return [2]string{s.Field, s.Value} }
 
 // Verdict is whether a difference was meant.
 type Verdict string

@@ -35,7 +35,7 @@ type place struct {
 
 func newOrigins(sides []*side) *origins {
 	o := &origins{files: map[string]*source{}, own: map[*side][]string{}, settings: map[*side][]Setting{}}
-	readers, havers := map[string]int{}, map[Setting]int{}
+	readers, havers := map[string]int{}, map[[2]string]int{}
 	for _, s := range sides {
 		seen := map[string]bool{}
 		for _, f := range s.Files {
@@ -50,12 +50,12 @@ func newOrigins(sides []*side) *origins {
 			}
 		}
 		for _, set := range s.Settings {
-			havers[set]++
+			havers[set.what()]++
 		}
 	}
 	for _, s := range sides {
 		o.own[s] = slices.DeleteFunc(o.own[s], func(id string) bool { return readers[id] == len(sides) })
-		o.settings[s] = slices.DeleteFunc(slices.Clone(s.Settings), func(set Setting) bool { return havers[set] == len(sides) })
+		o.settings[s] = slices.DeleteFunc(slices.Clone(s.Settings), func(set Setting) bool { return havers[set.what()] == len(sides) })
 	}
 	return o
 }
@@ -69,12 +69,13 @@ func (o *origins) of(s *side, d *declared, path, value string) string {
 		if score == 0 || score < best {
 			return
 		}
-		if several = score == best; !several {
-			best, where = score, at()
+		found := at()
+		if several = several && score == best || score == best && found != where; !several {
+			best, where = score, found
 		}
 	}
 	for _, set := range o.settings[s] {
-		try(place{key: set.Field, value: set.Value}, func() string { return set.Field + " of Application " + s.Application })
+		try(place{key: set.Field, value: set.Value}, func() string { return placeOf(set, s) })
 	}
 	for _, id := range o.own[s] {
 		f := o.files[id]
@@ -102,9 +103,14 @@ func (o *origins) computed(s *side) string {
 		return fmt.Sprintf("made from what not all read: %s and %d more", o.files[own[len(own)-1]].Path, len(own)-1)
 	}
 	if own := o.settings[s]; len(own) > 0 {
-		return "made from " + own[0].Field + " of Application " + s.Application
+		return "made from " + placeOf(own[0], s)
 	}
 	return ""
+}
+
+// placeOf names where a setting is made.
+func placeOf(set Setting, s *side) string {
+	return cmp.Or(set.Where, set.Field+" of Application "+s.Application)
 }
 
 // exactValue is the score of a place with the value under another name.

@@ -78,6 +78,76 @@ func TestCompareClusters(t *testing.T) {
 	}
 }
 
+// layeredSet deploys a chart with a layer of values for each tier, and a parameter.
+const layeredSet = `apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: "${SET}"}
+spec:
+  generators: [{clusters: {selector: {matchLabels: {fleet: "${SET}"}}}}]
+  template:
+    metadata: {name: 'chart-{{name}}'}
+    spec:
+      project: default
+      source:
+        repoURL: "${REPO}"
+        targetRevision: main
+        path: chart
+        helm: {valueFiles: ['layers/{{metadata.labels.tier}}.yaml'], parameters: [{name: zone, value: 'zone-{{metadata.labels.tier}}'}, {name: same, value: big}]}
+      destination: {server: '{{server}}', namespace: '{{name}}'}
+      syncPolicy: {automated: {prune: true}, syncOptions: [CreateNamespace=true]}
+`
+
+// TestCompareHelmLayers: objects that a chart names after its release are the same one
+// on all clusters, and a value is of the layer, or the parameter, that set it. What is
+// not synced yet is not called an edit.
+func TestCompareHelmLayers(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	set := unique("layered")
+	r := w.repo(t, "layered", tree{
+		"chart/Chart.yaml":         "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+		"chart/values.yaml":        "level: low\nzone: none\nsame: small\n",
+		"chart/layers/small.yaml":  "# nothing of its own\nother: big\n",
+		"chart/layers/large.yaml":  "# larger\nlevel: big\n",
+		"chart/templates/web.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: '{{ .Release.Name }}-web'}\ndata: {level: {{ .Values.level }}, zone: {{ .Values.zone }}, same: {{ .Values.same }}, release: '{{ .Release.Name }}'}\n",
+	})
+	for short, tier := range map[string]string{"a": "small", "b": "small", "c": "large"} {
+		w.member(t, set+"-"+short, map[string]string{"fleet": set, "tier": tier})
+	}
+	w.create(t, layeredSet, vars{"SET": set, "REPO": r.url})
+	for _, short := range []string{"a", "b", "c"} {
+		w.awaitSynced(t, "chart-"+set+"-"+short, "")
+	}
+	compared := func(name string) matrix.Matrix {
+		m, err := daemon.Compare(t.Context(), daemon.CompareConfig{REST: w.hub.rest, Namespace: controlNamespace, App: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := compared("chart-" + set + "-a") // one brings its family
+	got := map[string]string{}
+	for _, row := range m.Rows {
+		data, err := json.Marshal(row.Cells)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[row.Name+row.Field] = string(row.Verdict) + string(data)
+	}
+	if len(m.Columns) != 3 || len(got) != 3 {
+		t.Errorf("%d columns, rows: %v", len(m.Columns), got)
+	}
+	for name, want := range map[string][]string{
+		"{app}-web.data.level":   {"intended", `["` + set + "-a\",\"" + set + `-b"],"declared":"\"low\""`, "chart/layers/large.yaml:2"},
+		"{app}-web.data.zone":    {"intended", "zone-large", "spec.source.helm.parameters.zone of Application chart-" + set + "-c"},
+		"{app}-web.data.release": {"intended"},
+	} {
+		if !containsAll(got[name], want) {
+			t.Errorf("%s: wanted %q in %q", name, want, got[name])
+		}
+	}
+}
+
 func checkMatrix(t *testing.T, m matrix.Matrix, set string) {
 	t.Helper()
 	data, err := json.MarshalIndent(m, "", " ")
@@ -108,7 +178,7 @@ func checkMatrix(t *testing.T, m matrix.Matrix, set string) {
 		{"Deployment", ".spec.replicas", []string{`"verdict":"intended"`, `"declared":"3"`, "overlays/large/replicas.yaml:5"}},
 		{"Deployment", `.spec.template.spec.containers[name="web"].image`, []string{`"verdict":"intended"`, "web:2.0.0", "overlays/large/kustomization.yaml:6"}},
 		{"Deployment", "", []string{`"verdict":"accidental"`, "it is missing", set + "-a"}},
-		{"ConfigMap", ".data.value", []string{`"verdict":"accidental"`, "by hand", "written by", set + "-b"}},
+		{"ConfigMap", ".data.value", []string{`"verdict":"accidental"`, `"live":"\"by hand\""`, "edited by hand: written by", set + "-b"}},
 		{"Secret", ".data.password", []string{`"verdict":"accidental"`, "hidden value"}},
 	} {
 		row := find(tc.kind, tc.field)

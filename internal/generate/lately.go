@@ -51,7 +51,12 @@ func (rc *reconciliation) keepTicket() {
 	}
 }
 
-// writeRemoved is what went, by when: "1780000000:members;1780000100:members".
+// mostRemoved bounds what is kept, of a budget that hardly limits anything, so that
+// it has room beside the set.
+const mostRemoved = 20_000
+
+// writeRemoved is what went, by when and the last ones first:
+// "1780000100:members;1780000000:members".
 func (rc *reconciliation) writeRemoved() string {
 	if rc.policy.Now.IsZero() {
 		return rc.policy.Removed
@@ -60,8 +65,12 @@ func (rc *reconciliation) writeRemoved() string {
 	for m, at := range rc.recent {
 		byTime[at] = append(byTime[at], m)
 	}
-	parts := make([]string, 0, len(byTime))
-	for _, at := range slices.Sorted(maps.Keys(byTime)) {
+	var parts []string
+	kept := 0
+	for _, at := range slices.Backward(slices.Sorted(maps.Keys(byTime))) {
+		if kept += len(byTime[at]); kept > mostRemoved && len(parts) > 0 {
+			break
+		}
 		parts = append(parts, strconv.FormatInt(at, 10)+":"+writeMembers(byTime[at]))
 	}
 	return strings.Join(parts, ";")

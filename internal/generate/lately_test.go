@@ -104,6 +104,33 @@ func TestWhatCountsLately(t *testing.T) {
 	}
 }
 
+// TestTheMemoryOfRemovalsIsBounded: a set that may lose all that it has, and does so
+// all the time, has room for what it must remember.
+func TestTheMemoryOfRemovalsIsBounded(t *testing.T) {
+	r := newWaitRoom(t, "z")
+	r.notes[generate.AnnotationBudget] = "100% per 168h"
+	const each, rounds = 500, 50
+	for round := range rounds {
+		names := []string{"z"}
+		for i := range each {
+			names = append(names, fmt.Sprintf("r%d-%d", round, i))
+		}
+		r.decide(names...)
+		r.policy.Now = r.policy.Now.Add(time.Minute)
+		if deleted, _ := r.decide("z"); len(deleted) != each {
+			t.Fatalf("round %d: %d of %d went", round, len(deleted), each)
+		}
+	}
+	if size := len(r.policy.Removed); size < 50<<10 || size > 200<<10 {
+		t.Errorf("%d removals are remembered in %d bytes", each*rounds, size)
+	}
+	delete(r.notes, generate.AnnotationBudget)
+	r.policy.Now = r.policy.Now.Add(2 * time.Hour)
+	if r.decide("z"); r.policy.Removed != "" {
+		t.Errorf("what is over is kept: %d bytes", len(r.policy.Removed))
+	}
+}
+
 // approve removes all but these, as a person lets them.
 func approve(r *waitRoom, names ...string) {
 	r.t.Helper()

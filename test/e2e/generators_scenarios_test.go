@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,29 @@ func TestGeneratorsB4FallsFromFortyToNothing(t *testing.T) {
 	}
 	s.awaitApps(t)
 	s.deleted(t, all...)
+}
+
+// TestGeneratorsCascadeDoesNotGuess deletes a set while the member does not say whose
+// one of the objects is by now: it may be another's, so it waits, and goes after that.
+func TestGeneratorsCascadeDoesNotGuess(t *testing.T) {
+	t.Parallel()
+	s := start(t).scene(t, "noguess", "one")
+	s.create(t, s.text(listOf("one"), "", ""))
+	s.awaitSynced(t, "one")
+	f := s.ways[0].inject(always, func(r *http.Request) bool {
+		return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, s.ns+"/configmaps/one")
+	}, fail(http.StatusInternalServerError))
+	deleteSet(t, s.w, s.set)
+	f.await(t, 2)
+	s.w.awaitCondition(t, s.app("one"), "DeletionError", "ConfigMap/"+s.ns+"/one", "whose it is by now is not known")
+	if asked := s.ways[0].paths("DELETE", s.ns+"/configmaps/one"); len(asked) > 0 || len(s.objects(t)) != 1 {
+		t.Errorf("it was not known whose it is, and it was deleted: %v", asked)
+	}
+	s.ways[0].mend()
+	s.w.awaitGone(t, s.app("one"))
+	if left := s.objects(t); len(left) > 0 {
+		t.Errorf("objects are left: %v", left)
+	}
 }
 
 // TestGeneratorsB5PolicyOutlivesTheSet deletes a set that may create and update.

@@ -33,14 +33,24 @@ func (r *run) write(ctx context.Context, s rutter.Step, gvk rutter.GVK, obj *uns
 	return live, err
 }
 
-// put is Cluster.Apply, once more without the fields that the server does not know
+// mostUnknown bounds how often an object is sent again without fields that the
+// server does not know: one refusal need not name all of them.
+const mostUnknown = 20
+
+// put is Cluster.Apply, and again without the fields that the server does not know
 // where no validation is asked for.
 func (r *run) put(ctx context.Context, obj *unstructured.Unstructured, opts rutter.ApplyOptions) (*unstructured.Unstructured, error) {
 	live, err := r.Cluster.Apply(ctx, obj, opts)
-	if err != nil && opts.Unvalidated {
-		if less, ok := plan.WithoutUnknown(obj, err.Error()); ok {
-			live, err = r.Cluster.Apply(ctx, less, opts)
+	for range mostUnknown {
+		if err == nil || !opts.Unvalidated {
+			break
 		}
+		less, ok := plan.WithoutUnknown(obj, err.Error())
+		if !ok {
+			break
+		}
+		obj = less
+		live, err = r.Cluster.Apply(ctx, obj, opts)
 	}
 	return live, err //nolint:wrapcheck // it names the object
 }

@@ -153,6 +153,16 @@ type Cluster interface {
 	LookupAs(user string) Lookup
 }
 
+// Amender is a Cluster on which what a person asks for can be done beside syncs. It
+// writes as ActionManager, so that what a sync owns stays known.
+type Amender interface {
+	// Amend sends a JSON merge patch of an object, and returns what it became.
+	// CodeConflict when it is not that object, or not in that version, any more.
+	Amend(ctx context.Context, live *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error)
+	// Create makes an object. CodeConflict when there is one by that name.
+	Create(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error)
+}
+
 // Clusters finds members.
 type Clusters interface {
 	// Lookup resolves a target by server or name (reference 1.9). CodeNotFound

@@ -12,6 +12,8 @@ import (
 const (
 	// FieldManager is the server-side apply manager of everything Rutter applies.
 	FieldManager = "rutter"
+	// ActionManager is the manager of what people have done by actions.
+	ActionManager = "rutter-action"
 	// LabelUnit marks a managed object. Its value is UnitID.Hash; watches select
 	// on its existence, so that foreign objects are never sent to us.
 	LabelUnit = "rutter.dev/unit"

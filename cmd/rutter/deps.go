@@ -36,6 +36,12 @@ func deps() cli.Deps {
 		Explain: func(ctx context.Context, o cli.DiffOptions) (cli.AppAnswer, error) {
 			return daemon.Explain(ctx, daemon.DiffConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}})
 		},
+		Actions: func(ctx context.Context, o cli.ActionOptions) (cli.ActionOffers, error) {
+			return daemon.Actions(ctx, actionConfig(o))
+		},
+		RunAction: func(ctx context.Context, o cli.ActionOptions) ([]cli.ActionDone, error) {
+			return daemon.RunAction(ctx, actionConfig(o), o.Action, o.Params, o.All)
+		},
 		Compare: func(ctx context.Context, o cli.CompareOptions) (cli.ClusterMatrix, error) {
 			return daemon.Compare(ctx, daemon.CompareConfig{REST: o.REST, Namespace: o.Namespace, App: o.App, Labels: o.Labels, Clusters: o.Clusters})
 		},
@@ -100,4 +106,8 @@ func localClusters() cli.LocalClusters {
 		Delete:     local.Delete,
 		Kubeconfig: local.Kubeconfig,
 	}
+}
+
+func actionConfig(o cli.ActionOptions) daemon.ActionConfig {
+	return daemon.ActionConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}, Which: o.Which}
 }

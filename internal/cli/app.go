@@ -19,7 +19,7 @@ const fieldOwner = client.FieldOwner("rutter-cli")
 
 func (r *root) appCommand() *cobra.Command {
 	c := &cobra.Command{Use: "app", Aliases: []string{"application", "applications", "apps"}, Short: "Look at and act on Applications"}
-	c.AddCommand(r.appList(), r.appGet(), r.appDiff(), r.appSync(), r.appTerminate(), r.appWait(), r.appHistory(), r.appDelete(), r.appConfirmDeletion(), r.appRefresh())
+	c.AddCommand(r.appList(), r.appGet(), r.appDiff(), r.appSync(), r.appTerminate(), r.appWait(), r.appHistory(), r.appDelete(), r.appConfirmDeletion(), r.appRefresh(), r.appActions())
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/actions"
 	"github.com/rutterhq/rutter/internal/explain"
 	"github.com/rutterhq/rutter/internal/matrix"
 	"github.com/rutterhq/rutter/internal/preview"
@@ -29,6 +30,10 @@ type Deps struct {
 	Diff func(ctx context.Context, o DiffOptions) (rutter.Report, error)
 	// Explain says why an Application is not in sync or not healthy.
 	Explain func(ctx context.Context, o DiffOptions) (AppAnswer, error)
+	// Actions says what can be done to the objects of an Application, and RunAction
+	// does it.
+	Actions   func(ctx context.Context, o ActionOptions) (ActionOffers, error)
+	RunAction func(ctx context.Context, o ActionOptions) ([]ActionDone, error)
 	// Compare lays what several clusters have of an application side by side.
 	Compare func(ctx context.Context, o CompareOptions) (ClusterMatrix, error)
 	// Plan says what a change of a repository would do to the fleet.
@@ -144,9 +149,25 @@ type DiffOptions struct {
 	App       AppName
 }
 
+// ActionOptions are those of rutter app actions.
+type ActionOptions struct {
+	REST      *rest.Config
+	Namespace string
+	App       AppName
+	Which     actions.Which
+	// Action, Params and All are of run alone.
+	Action string
+	Params actions.Params
+	All    bool
+}
+
 type (
 	// FleetPlan is what a plan is made of.
 	FleetPlan = preview.Plan
+	// ActionOffers are what can be done to the objects of an Application, and ActionDone
+	// what was.
+	ActionOffers = actions.Offers
+	ActionDone   = actions.Done
 	// AppAnswer explains an Application.
 	AppAnswer = explain.Answer
 	// ClusterInventory is what plans are made from.

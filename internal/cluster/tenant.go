@@ -80,5 +80,15 @@ func (t *tenant) Names(ctx context.Context, namespace string, want func(rutter.G
 	return t.member.Names(actingAs(ctx, t.user), namespace, want, see)
 }
 
+// Amend implements rutter.Amender.
+func (t *tenant) Amend(ctx context.Context, live *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
+	return t.member.Amend(actingAs(ctx, t.user), live, patch)
+}
+
+// Create implements rutter.Amender.
+func (t *tenant) Create(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	return t.member.Create(actingAs(ctx, t.user), obj)
+}
+
 // LookupAs implements rutter.Cluster; without a user it is the tenant who looks.
 func (t *tenant) LookupAs(user string) rutter.Lookup { return t.member.LookupAs(cmp.Or(user, t.user)) }

@@ -58,7 +58,12 @@ func Compile(name, source string, openLibs bool) (*Script, error) {
 func Broken(name string, err error) *Script { return &Script{name: name, broken: err} }
 
 // run runs the script with global values, and returns what it returns.
-func (s *Script) run(globals map[string]any, now time.Time) (out glua.LValue, err error) {
+func (s *Script) run(globals map[string]any, now time.Time) (glua.LValue, error) {
+	return s.runFrom(globals, now, nil)
+}
+
+// runFrom is run, and notes in from, where it is given, which tables were made from maps.
+func (s *Script) runFrom(globals map[string]any, now time.Time, from map[*glua.LTable]bool) (out glua.LValue, err error) {
 	if s.broken != nil {
 		return glua.LNil, s.broken
 	}
@@ -74,7 +79,7 @@ func (s *Script) run(globals map[string]any, now time.Time) (out glua.LValue, er
 		return glua.LNil, err
 	}
 	for name, v := range globals {
-		state.SetGlobal(name, toLua(state, v))
+		state.SetGlobal(name, toLua(state, v, from))
 	}
 	state.SetContext(m.fuse)
 	state.Push(state.NewFunctionFromProto(s.proto))
@@ -157,7 +162,7 @@ func (m *meter) take(l *glua.LState, n int) {
 }
 
 // toLua turns JSON values into Lua's.
-func toLua(l *glua.LState, v any) glua.LValue {
+func toLua(l *glua.LState, v any, from map[*glua.LTable]bool) glua.LValue {
 	switch x := v.(type) {
 	case nil:
 		return glua.LNil
@@ -174,13 +179,16 @@ func toLua(l *glua.LState, v any) glua.LValue {
 	case []any:
 		t := l.CreateTable(len(x), 0)
 		for _, item := range x {
-			t.Append(toLua(l, item))
+			t.Append(toLua(l, item, from))
 		}
 		return t
 	case map[string]any:
 		t := l.CreateTable(0, len(x))
+		if from != nil {
+			from[t] = true
+		}
 		for _, k := range slices.Sorted(maps.Keys(x)) { // pairs goes by the order of setting
-			t.RawSetString(k, toLua(l, x[k]))
+			t.RawSetString(k, toLua(l, x[k], from))
 		}
 		return t
 	default:

@@ -73,28 +73,29 @@ func parameters(a actions.Action) string {
 func (r *root) appActionsRun() *cobra.Command {
 	var w actions.Which
 	var params []string
-	o := ActionOptions{}
+	var all bool
 	c := r.outputFlag(&cobra.Command{
 		Use: "run APP ACTION", Short: "Do something to an object of an Application", Args: cobra.ExactArgs(2),
 		Long: "Does an action to one object that the Application manages, in its cluster, as rutter app actions list names them. What the\n" +
 			"project does not permit is refused. What Git declares otherwise is drift, and self-heal puts it back.",
 		Example: "  rutter app actions run shop-prod restart --kind Deployment --all\n  rutter app actions run shop-prod scale --kind Deployment --resource-name web --param replicas=3",
 		RunE: func(c *cobra.Command, args []string) error {
-			if w.Kind == "" && w.Name == "" && !o.All {
+			if w.Kind == "" && w.Name == "" && !all {
 				return rutter.Errorf(rutter.CodeInvalid, "say which objects with --kind and --resource-name, or --all")
 			}
-			chosen, err := r.actionOptions(args[0], w)
-			if err != nil {
-				return err
-			}
-			chosen.All, chosen.Action, chosen.Params = o.All, args[1], actions.Params{}
+			given := actions.Params{}
 			for _, p := range params {
 				name, value, ok := strings.Cut(p, "=")
 				if !ok || name == "" {
 					return rutter.Errorf(rutter.CodeInvalid, "--param %q: write NAME=VALUE", p)
 				}
-				chosen.Params[name] = value
+				given[name] = value
 			}
+			chosen, err := r.actionOptions(args[0], w)
+			if err != nil {
+				return err
+			}
+			chosen.All, chosen.Action, chosen.Params = all, args[1], given
 			done, err := r.deps.RunAction(c.Context(), chosen)
 			t := table{header: []string{"ACTION", "RESULT", "GROUP", "KIND", "NAMESPACE", "NAME"}}
 			for _, d := range done {
@@ -109,7 +110,7 @@ func (r *root) appActionsRun() *cobra.Command {
 		},
 	})
 	r.which(c, &w)
-	c.Flags().BoolVar(&o.All, "all", false, "do it to every object that is meant")
+	c.Flags().BoolVar(&all, "all", false, "do it to every object that is meant")
 	c.Flags().StringArrayVar(&params, "param", nil, "what the action asks for: NAME=VALUE, repeatable")
 	return c
 }

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,11 +126,7 @@ func newHandler(ctx context.Context, cfg ActionConfig) (*handler, error) {
 	if h.unit, _ = argo.ToUnit(&app, argo.Config{Namespace: cfg.Namespace}, projects); h.unit.Problem != nil {
 		return nil, fmt.Errorf("application %q: %w", app.Name, h.unit.Problem)
 	}
-	for _, r := range app.Status.Resources {
-		if cfg.Which.Means(r.Group, r.Kind, r.Namespace, r.Name) {
-			h.objects = append(h.objects, r)
-		}
-	}
+	h.objects = meant(&app, cfg.Which)
 	if err := h.readBook(ctx, c, cfg.Namespace); err != nil {
 		return nil, err
 	}
@@ -141,6 +138,30 @@ func newHandler(ctx context.Context, cfg ActionConfig) (*handler, error) {
 		return nil, err
 	}
 	return h, nil
+}
+
+// meant are the objects of an Application that are asked for. A status that is too
+// large lists one object of each kind: another one of the kind can be named, and its label
+// says whose it is.
+func meant(app *v1alpha1.Application, which actions.Which) []v1alpha1.ResourceStatus {
+	var out []v1alpha1.ResourceStatus
+	for _, r := range app.Status.Resources {
+		if which.Means(r.Group, r.Kind, r.Namespace, r.Name) {
+			out = append(out, r)
+		}
+	}
+	if len(out) > 0 || which.Kind == "" || which.Name == "" {
+		return out
+	}
+	for _, r := range app.Status.Resources {
+		if r.Kind == which.Kind && (which.Group == "" || r.Group == which.Group) {
+			if r.Namespace != "" {
+				r.Namespace = cmp.Or(which.Namespace, app.Spec.Destination.Namespace)
+			}
+			return []v1alpha1.ResourceStatus{{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: which.Name}}
+		}
+	}
+	return nil
 }
 
 // reach finds the member, spoken to with the rights that the unit has there.

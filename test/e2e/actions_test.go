@@ -16,6 +16,7 @@ import (
 	"github.com/rutterhq/rutter"
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
 	"github.com/rutterhq/rutter/internal/actions"
+	"github.com/rutterhq/rutter/internal/cli"
 	"github.com/rutterhq/rutter/internal/daemon"
 )
 
@@ -89,10 +90,10 @@ definitions:
 		code   rutter.Code
 		err    string
 	}{
-		"disabled":        {actions.Which{Kind: "ConfigMap", Name: "c"}, "note", rutter.CodeInvalid, "is disabled"},
-		"two of them":     {actions.Which{Kind: "ConfigMap"}, "keep", rutter.CodeInvalid, "--all"},
-		"none of them":    {actions.Which{Kind: "Secret"}, "keep", rutter.CodeNotFound, "--kind Secret"},
-		"no such action":  {actions.Which{Kind: "Deployment"}, "explode", rutter.CodeNotFound, "it has pause, restart"},
+		"disabled":       {actions.Which{Kind: "ConfigMap", Name: "c"}, "note", rutter.CodeInvalid, "is disabled"},
+		"two of them":    {actions.Which{Kind: "ConfigMap"}, "keep", rutter.CodeInvalid, "--all"},
+		"none of them":   {actions.Which{Kind: "Secret"}, "keep", rutter.CodeNotFound, "--kind Secret"},
+		"no such action": {actions.Which{Kind: "Deployment"}, "explode", rutter.CodeNotFound, "it has pause, restart"},
 	} {
 		if done, err := run(tc.which, tc.action, nil, false); rutter.CodeOf(err) != tc.code || !strings.Contains(err.Error(), tc.err) || len(done) > 0 {
 			t.Errorf("%s: %v, %v; want %q", name, done, err, tc.err)
@@ -124,6 +125,7 @@ func wantOffers(t *testing.T, w *world, app string) {
 	if err != nil || len(offers.Problems) > 0 {
 		t.Fatal(offers.Problems, err)
 	}
+	wantCommand(t, w, app)
 	got := map[string]string{}
 	for _, o := range offers.Objects {
 		for _, a := range o.Actions {
@@ -135,6 +137,27 @@ func wantOffers(t *testing.T, w *world, app string) {
 	for name, want := range map[string]string{"web": "pause false restart false resume true scale false ", "nightly": "create-job false resume false suspend true ", "c": notes, "d": notes} {
 		if got[name] != want {
 			t.Errorf("%s: %q, want %q", name, got[name], want)
+		}
+	}
+}
+
+// wantCommand wants the command line to tell the namespace of the objects from that of
+// the Application.
+func wantCommand(t *testing.T, w *world, app string) {
+	t.Helper()
+	deps := cli.Deps{
+		Actions: func(ctx context.Context, o cli.ActionOptions) (cli.ActionOffers, error) {
+			return daemon.Actions(ctx, daemon.ActionConfig{REST: o.REST, Namespace: o.Namespace, App: client.ObjectKey{Namespace: o.App.Namespace, Name: o.App.Name}, Which: o.Which})
+		},
+	}
+	for namespace, want := range map[string]bool{"": true, "nowhere": false} {
+		var out, said strings.Builder
+		args := []string{"app", "actions", "list", app, "-n", controlNamespace, "--namespace", namespace, "--kind", "CronJob", "--kubeconfig", writeKubeconfig(t, w.hub.rest)}
+		if code := cli.Main(t.Context(), args, strings.NewReader(""), &out, &said, "test", deps); code != 0 {
+			t.Fatalf("rutter app actions list: exit code %d: %s", code, said.String())
+		}
+		if strings.Contains(out.String(), "create-job") != want || strings.Contains(out.String(), "Deployment") {
+			t.Errorf("--namespace %q: %s", namespace, out.String())
 		}
 	}
 }
@@ -169,8 +192,13 @@ func TestActionsProject(t *testing.T) {
 		t.Fatal(err)
 	}
 	key := "resource.customizations.actions._Service"
-	w.settings(t.Context(), t, map[string]*string{key: new(`discovery.lua: 'return {["let-in"] = {}}'
+	w.settings(t.Context(), t, map[string]*string{key: new(`discovery.lua: 'return {["let-in"] = {}, mark = {}}'
 definitions:
+- name: mark
+  action.lua: |
+    obj.metadata.labels.marked = "yes"
+    obj.status.conditions = {{type = "Marked", status = "True", reason = "ByHand", message = "", lastTransitionTime = os.date("!%Y-%m-%dT%H:%M:%SZ")}}
+    return obj
 - name: let-in
   action.lua: |
     obj.metadata.labels["let-in"] = "yes"
@@ -187,8 +215,19 @@ definitions:
 	if done, err := daemon.RunAction(t.Context(), door, "let-in", nil, false); rutter.CodeOf(err) != rutter.CodeForbidden || len(done) > 0 {
 		t.Errorf("%v, %v: want the Namespace that the action creates refused, before anything is done", done, err)
 	}
-	if svc := get(t, w.alpha, ns, "door", &corev1.Service{}); svc.Labels["let-in"] != "" {
-		t.Error("a part of it was done")
+	if done, err := daemon.RunAction(t.Context(), door, "mark", nil, false); err != nil || len(done) != 1 {
+		t.Errorf("%v, %v", done, err)
+	}
+	svc := get(t, w.alpha, ns, "door", &corev1.Service{})
+	if svc.Labels["let-in"] != "" {
+		t.Error("a part of what was refused was done")
+	}
+	if svc.Labels["marked"] != "yes" || len(svc.Status.Conditions) != 1 || svc.Status.Conditions[0].Reason != "ByHand" {
+		t.Errorf("an action that writes the status too: %v, %+v", svc.Labels, svc.Status)
+	}
+	door.Which.Name = "no-such-door"
+	if _, err := daemon.RunAction(t.Context(), door, "mark", nil, false); rutter.CodeOf(err) != rutter.CodeNotFound {
+		t.Errorf("%v, want it not found", err)
 	}
 	if offers, err := daemon.Actions(t.Context(), cfg); err != nil || len(offers.Objects) != 1 || len(offers.Objects[0].Actions) != 0 || !strings.Contains(offers.Objects[0].Problem, project) {
 		t.Errorf("%+v, %v", offers, err)

@@ -90,6 +90,8 @@ var single = []builtinCase{
 	{"keda.sh/ScaledJob", "pause", "", "", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":"true"}}}`, `"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}`},
 	{"keda.sh/ScaledJob", "resume", `"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}`, "", `{"metadata":{"annotations":{"autoscaling.keda.sh/paused":null}}}`, ""},
 
+	{"numaflow.numaproj.io/Pipeline", "pause", "", "", `{"spec":{"lifecycle":{"desiredPhase":"Paused"}}}`, `"metadata": {"ownerReferences": [{"kind": "PipelineRollout"}]}`},
+	{"numaflow.numaproj.io/Pipeline", "unpause-fast", `"spec": {"lifecycle": {"desiredPhase": "Paused"}}`, "", `{"metadata":{"annotations":{"numaflow.numaproj.io/resume-strategy":"fast"}},"spec":{"lifecycle":{"desiredPhase":"Running"}}}`, `"metadata": {"ownerReferences": [{"kind": "PipelineRollout"}]}, "spec": {"lifecycle": {"desiredPhase": "Paused"}}`},
 	{"numaflow.numaproj.io/InterStepBufferService", "force-promote", `"metadata": {"labels": {"numaplane.numaproj.io/upgrade-state": "in-progress"}}`, "", `{"metadata":{"labels":{"numaplane.numaproj.io/force-promote":"true"}}}`, ""},
 	{"numaplane.numaproj.io/PipelineRollout", "allow-data-loss", `"status": {"upgradeInProgress": "PipelinePauseAndDrain"}`, "", `{"metadata":{"annotations":{"numaplane.numaproj.io/allow-data-loss":"true"}}}`, ""},
 	{"numaplane.numaproj.io/PipelineRollout", "disallow-data-loss", `"metadata": {"annotations": {"numaplane.numaproj.io/allow-data-loss": "true"}}`, "", `{"metadata":{"annotations":{"numaplane.numaproj.io/allow-data-loss":null}}}`, ""},

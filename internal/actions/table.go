@@ -159,13 +159,16 @@ func numaActions(out map[string][]builtin) {
 	lifecycle := func(spec, meta []string) []builtin {
 		phase := slices.Concat(spec, []string{"lifecycle", "desiredPhase"})
 		running := func(name, strategy string) builtin {
-			return builtin{name: name, when: func(o object) bool { return o.text(phase...) == "Paused" }, edit: func(o object, _ Params, _ time.Time) error {
+			return builtin{name: name, when: func(o object) bool { return o.text(phase...) == "Paused" && !ownedByRollout(o) }, edit: func(o object, _ Params, _ time.Time) error {
 				o.set("Running", phase...)
 				o.set(strategy, slices.Concat(meta, []string{"annotations", "numaflow.numaproj.io/resume-strategy"})...)
 				return nil
 			}}
 		}
-		return []builtin{setting("pause", "Paused", phase...), running("unpause-fast", "fast"), running("unpause-gradual", "slow")}
+		pause := setting("pause", "Paused", phase...)
+		pausable := pause.when
+		pause = pause.only(func(o object) bool { return pausable(o) && !ownedByRollout(o) })
+		return []builtin{pause, running("unpause-fast", "fast"), running("unpause-gradual", "slow")}
 	}
 	force := setting("force-promote", "true", "metadata", "labels", "numaplane.numaproj.io/force-promote").only(func(o object) bool {
 		state := o.text("metadata", "labels", "numaplane.numaproj.io/upgrade-state")
@@ -186,5 +189,15 @@ func numaActions(out map[string][]builtin) {
 			o.unset(loss...)
 			return nil
 		}},
+	})
+}
+
+// ownedByRollout reports whether a rollout of Numaplane would undo what is done here.
+func ownedByRollout(o object) bool {
+	owners, _ := o.at("metadata", "ownerReferences").([]any)
+	return slices.ContainsFunc(owners, func(v any) bool {
+		owner, _ := v.(map[string]any)
+		kind, _ := owner["kind"].(string)
+		return kind == "PipelineRollout" || kind == "MonoVertexRollout"
 	})
 }

@@ -44,6 +44,7 @@ func (e *Engine) countOrphans(ctx context.Context, u *state, unit rutter.Unit, c
 	}
 	if old != nil && !fresh {
 		if left := orphanEvery - e.now().Sub(old.at); left > 0 {
+			e.queue.addAfter(unit.ID, left) // a sooner one may have taken its place
 			return
 		}
 	}

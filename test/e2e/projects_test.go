@@ -12,8 +12,11 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/rutterhq/rutter/api/argoproj/v1alpha1"
+	"github.com/rutterhq/rutter/internal/daemon"
+	"github.com/rutterhq/rutter/internal/explain"
 )
 
 // inProject is an Application of a project that never tries a failed sync again.
@@ -167,6 +170,10 @@ func TestB37Windows(t *testing.T) {
 	w.awaitCondition(t, app, "SyncWindowWarning", "no sync now: denied by", "freeze")
 	w.editApp(t, app, `{"operation":{"initiatedBy":{"username":"ann"},"sync":{}}}`)
 	w.awaitApp(t, app, ended("Failed", "blocked by sync window: denied by"))
+	answer, err := daemon.Explain(t.Context(), daemon.DiffConfig{REST: w.hub.rest, Namespace: controlNamespace, App: client.ObjectKey{Namespace: controlNamespace, Name: app}})
+	if text := explain.Text(answer); err != nil || !containsAll(text, []string{"sync window", "freeze"}) {
+		t.Errorf("%v\n%s", err, text)
+	}
 	if v := get(t, w.alpha, ns, "c", &corev1.ConfigMap{}).Data["value"]; v != "1" {
 		t.Errorf("the value is %q though syncs are denied", v)
 	}
@@ -342,4 +349,32 @@ func TestOrphanedResources(t *testing.T) {
 	}
 	refresh()
 	w.awaitNoConditions(t, app)
+}
+
+// TestProjectCommands: projects are listed with what is wide in them, and their
+// sync windows are added, listed and deleted; a window that cannot be read is refused.
+func TestProjectCommands(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	project := w.project(t, "commands")
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"proj", "list"}, 0, project},
+		{[]string{"proj", "get", project}, 0, "Warning:               spec.sourceRepos[0]: * allows every repository"},
+		{[]string{"proj", "windows", "add", project, "--kind", "deny", "--schedule", "* * * * *", "--duration", "1h", "--applications", "*", "--description", "freeze"}, 0, "window 0 is added"},
+		{[]string{"proj", "windows", "add", project, "--kind", "deny", "--schedule", "never", "--duration", "1h", "--applications", "*"}, 2, "spec.syncWindows[1]"},
+		{[]string{"proj", "windows", "list", project}, 0, "Active"},
+		{[]string{"proj", "windows", "list", project, "-o", "json"}, 0, `"description": "freeze"`},
+		{[]string{"proj", "windows", "delete", project, "1"}, 2, "has 1 windows"},
+		{[]string{"proj", "windows", "delete", project, "0"}, 0, "is deleted"},
+		{[]string{"proj", "get", project, "-o", "json"}, 0, `"problems": []`},
+		{[]string{"proj", "get", "nobody"}, 2, "nobody"},
+	} {
+		if code, said := w.rutter(t, c.args...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: exit %d, wanted %d and %q:\n%s", c.args, code, c.code, c.want, said)
+		}
+	}
 }

@@ -58,14 +58,15 @@ func (r *root) compare(c *cobra.Command, f *compareFlags, clusters []string) err
 	if err != nil {
 		return err
 	}
+	found := matrixSummary(m)
 	if f.only != "" {
 		m = m.Keep(matrix.Verdict(f.only))
 	}
 	switch r.output = f.output; f.output {
 	case "table":
-		showMatrix(r.out, m)
+		showMatrix(r.out, m, found)
 	case "markdown":
-		markdownMatrix(r.out, m)
+		markdownMatrix(r.out, m, found)
 	default:
 		if err := r.print(m, table{}); err != nil {
 			return err

@@ -27,7 +27,7 @@ func shownMatrix() matrix.Matrix {
 // TestShowMatrix: many clusters are one line, and nothing steers the terminal.
 func TestShowMatrix(t *testing.T) {
 	var out strings.Builder
-	showMatrix(&out, shownMatrix())
+	showMatrix(&out, shownMatrix(), matrixSummary(shownMatrix()))
 	want := `apps/Deployment/api
   both        .spec.replicas
       a, b, c, d, e, f and 1 more: 2
@@ -41,7 +41,7 @@ ConfigMap/c
   not compared  (the whole object)
       y: "declared", live: not known
           a|b` + "`c" + `
-1 clusters compared: 1 intended differences, 1 accidental; 3 objects are the same everywhere; 1 could not be compared
+1 cluster compared: 1 intended difference, 1 accidental; 3 objects the same everywhere; 1 could not be compared
 not compared: z (api-z): gone�[31m
 `
 	want = strings.ReplaceAll(want, `\uFFFD`, "\uFFFD")
@@ -52,7 +52,7 @@ not compared: z (api-z): gone�[31m
 
 func TestMarkdownMatrix(t *testing.T) {
 	var out strings.Builder
-	markdownMatrix(&out, shownMatrix())
+	markdownMatrix(&out, shownMatrix(), matrixSummary(shownMatrix()))
 	for _, want := range []string{
 		"| `apps/Deployment/api` | `.spec.replicas` | **both** | `a, b, c, d, e, f and 1 more` | `2` | `a: o/a.yaml:1`<br>",
 		"|  |  |  | `y` | `7 instead of 2` | `edited by hand` |",

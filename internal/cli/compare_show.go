@@ -17,8 +17,8 @@ const (
 )
 
 // showMatrix prints rows under their objects: a column for each cluster would be too
-// wide for any terminal.
-func showMatrix(w io.Writer, m matrix.Matrix) {
+// wide for any terminal. What was found in all ends it, also where only some is shown.
+func showMatrix(w io.Writer, m matrix.Matrix, found []string) {
 	object := ""
 	for _, row := range m.Rows {
 		if name := nameOfRow(row); name != object {
@@ -33,13 +33,13 @@ func showMatrix(w io.Writer, m matrix.Matrix) {
 			}
 		}
 	}
-	for _, line := range matrixSummary(m) {
+	for _, line := range found {
 		fmt.Fprintln(w, printable(line))
 	}
 }
 
 // markdownMatrix prints a table of Markdown.
-func markdownMatrix(w io.Writer, m matrix.Matrix) {
+func markdownMatrix(w io.Writer, m matrix.Matrix, found []string) {
 	if len(m.Rows) > 0 {
 		fmt.Fprintf(w, "| object | field | verdict | clusters | value | because |\n|---|---|---|---|---|---|\n")
 	}
@@ -59,7 +59,7 @@ func markdownMatrix(w io.Writer, m matrix.Matrix) {
 	if len(m.Rows) > 0 {
 		fmt.Fprintln(w)
 	}
-	for _, line := range matrixSummary(m) {
+	for _, line := range found {
 		fmt.Fprintf(w, "- %s\n", code(line))
 	}
 }
@@ -103,11 +103,19 @@ func matrixSummary(m matrix.Matrix) []string {
 		}
 		away = append(away, fmt.Sprintf("not compared: %s (%s): %s", c.Name, c.Application, c.Problem))
 	}
-	text := fmt.Sprintf("%d clusters compared: %d intended differences, %d accidental; %d objects are the same everywhere", compared, intended, accidental, m.Equal)
+	text := fmt.Sprintf("%s compared: %s, %d accidental; %s the same everywhere",
+		count(compared, "cluster"), count(intended, "intended difference"), accidental, count(m.Equal, "object"))
 	if unknown > 0 {
 		text += fmt.Sprintf("; %d could not be compared", unknown)
 	}
 	return append([]string{text}, away...)
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func nameOfRow(row matrix.Row) string {

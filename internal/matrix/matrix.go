@@ -166,15 +166,29 @@ type declared struct {
 
 func newSide(c *Column, n names) *side {
 	s := &side{Column: c, names: n, objects: map[objectKey]*declared{}, reports: map[objectKey]*rutter.ResourceReport{}}
+	as := map[rutter.Ref]objectKey{}
 	for _, o := range c.Objects {
-		k := n.key(o.Ref())
+		ref := o.Ref()
+		k := n.key(ref)
+		if s.objects[k] != nil {
+			k = n.plain(ref) // two that would have one name keep their own
+		}
+		as[ref] = k
 		bare := s.bare(o.Unstructured)
 		s.objects[k] = &declared{origin: o.Origin, object: bare, fields: flatten(bare, k.secret())}
 	}
 	for i := range c.Report.Resources {
-		if r := &c.Report.Resources[i]; !r.Hook {
-			s.reports[n.key(r.Ref)] = r
+		r := &c.Report.Resources[i]
+		if r.Hook {
+			continue
 		}
+		k, known := as[r.Ref]
+		if !known {
+			if k = n.key(r.Ref); s.objects[k] != nil || s.reports[k] != nil {
+				k = n.plain(r.Ref) // a former one beside that which is declared
+			}
+		}
+		s.reports[k] = r
 	}
 	return s
 }
@@ -193,9 +207,7 @@ func (s *side) bare(u *unstructured.Unstructured) map[string]any {
 	for k, v := range c.Object {
 		c.Object[k] = s.names.object(k, v, false)
 	}
-	if name := s.names.key(rutter.RefOf(u)).name; name == standsForNamespace {
-		c.SetName(name)
-	}
+	c.SetName(s.names.key(rutter.RefOf(u)).name)
 	return c.Object
 }
 

@@ -211,6 +211,24 @@ environment: %[1]s
 	}
 }
 
+// TestGeneratedNames: what kustomize names by its content is one object, and a former
+// one beside it is another.
+func TestGeneratedNames(t *testing.T) {
+	config := func(ns, hash, value string) rutter.Object {
+		return object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c-"+hash+", namespace: ns-"+ns+"}\ndata: {k: "+value+"}\n")
+	}
+	a, b := column("a", config("a", "bk2bcddbtc", "1")), column("b", config("b", "k5cfggdmgm", "2"))
+	b.Report.Resources = append(b.Report.Resources, rutter.ResourceReport{Ref: config("b", "tttttttttt", "0").Ref(), State: rutter.OutOfSync, RequiresPruning: true})
+	b.Settings = []matrix.Setting{{Field: "app.k", Value: "2", Where: "values/b.yaml:3"}}
+	want := []string{
+		`accidental ConfigMap | a:  | b:  live "there" (Git declares it no more, and it has not been pruned)`,
+		`intended ConfigMap.data.k | a: 1 | b: 2 (values/b.yaml:3)`,
+	}
+	if diff := cmp.Diff(want, lines(matrix.Of([]matrix.Column{a, b}))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestFiveHundred clusters, each with an overlay of its own, are two lines, with where
 // each value comes from.
 func TestFiveHundred(t *testing.T) {

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/rutterhq/rutter"
@@ -10,7 +11,12 @@ import (
 const (
 	standsForApp       = "{app}"
 	standsForNamespace = "{namespace}"
+	standsForHash      = "{hash}"
 )
+
+// hashed matches the names that kustomize gives what it generates: another content has
+// another name.
+var hashed = regexp.MustCompile(`^(.+-)[2456789bcdfghkmt]{10}$`)
 
 // names takes an Application's own name, which charts put in front of the names of
 // their objects, and its namespace for the same on all clusters.
@@ -28,18 +34,30 @@ func namesOf(c *Column, columns []Column) names {
 	return n
 }
 
+// plain is the key of an object that is known by its own name.
+func (n names) plain(ref rutter.Ref) objectKey {
+	k := objectKey{ref.Group, ref.Kind, ref.Namespace, ref.Name}
+	if ref.Namespace == n.namespace {
+		k.namespace = ""
+	}
+	return k
+}
+
 // key is what makes objects of several clusters the same one. An object in the
 // destination's namespace is the same wherever that is.
 func (n names) key(ref rutter.Ref) objectKey {
-	k := objectKey{ref.Group, ref.Kind, ref.Namespace, n.in(ref.Name)}
-	if ref.Namespace == n.namespace {
-		k.namespace = ""
+	k := n.plain(ref)
+	if k.name = n.in(ref.Name); ref.Group == "" && (ref.Kind == "ConfigMap" || ref.Kind == "Secret") {
+		k.name = unhashed(k.name)
 	}
 	if ref.Kind == "Namespace" && ref.Group == "" && ref.Name == n.namespace {
 		k.name = standsForNamespace
 	}
 	return k
 }
+
+// unhashed is a name without the hash of a content.
+func unhashed(name string) string { return hashed.ReplaceAllString(name, "${1}"+standsForHash) }
 
 // in replaces the Application's name where it stands as a word.
 func (n names) in(text string) string {
@@ -88,8 +106,10 @@ func (n names) object(name string, v any, labels bool) any {
 		switch {
 		case strings.EqualFold(name, "namespace") && x == n.namespace && x != "":
 			return standsForNamespace
-		case labels || name == "name" || strings.HasSuffix(name, "Name"):
+		case labels:
 			return n.in(x)
+		case name == "name" || strings.HasSuffix(name, "Name"):
+			return unhashed(n.in(x))
 		}
 	}
 	return v

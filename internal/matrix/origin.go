@@ -96,16 +96,15 @@ func (o *origins) of(s *side, d *declared, path, value string) string {
 
 // computed names what could have made a value that is written nowhere as it is.
 func (o *origins) computed(s *side) string {
-	switch own := o.own[s]; {
-	case len(own) == 1:
-		return "made from " + o.files[own[0]].Path
-	case len(own) > 1:
-		return fmt.Sprintf("made from what not all read: %s and %d more", o.files[own[len(own)-1]].Path, len(own)-1)
+	own := o.own[s]
+	if len(own) == 0 {
+		return ""
 	}
-	if own := o.settings[s]; len(own) > 0 {
-		return "made from " + placeOf(own[0], s)
+	text := "no line has it as it is; not all clusters read " + o.files[own[len(own)-1]].Path
+	if len(own) > 1 {
+		text += fmt.Sprintf(" and %d more", len(own)-1)
 	}
-	return ""
+	return text
 }
 
 // placeOf names where a setting is made.
@@ -121,7 +120,7 @@ func fits(p place, name, text string) int {
 	switch {
 	case p.value == "" || text == "":
 		return 0
-	case p.value == text && strings.EqualFold(lastWord(p.key), name):
+	case p.value == text && (named(p.key, name) || related(p.key, name)):
 		return 4
 	case partOf(text, p.value) && related(p.key, name):
 		return 3
@@ -139,16 +138,29 @@ func partOf(text, value string) bool {
 // related reports whether a key may give a part of a field, as a tag of an image.
 func related(key, name string) bool {
 	key = strings.ToLower(lastWord(key))
-	return key == strings.ToLower(name) || name == "image" && slices.Contains([]string{"tag", "newtag", "newname", "repository", "digest", "image", "images", "version"}, key)
+	return key == strings.ToLower(name) || name == "replicas" && key == "count" || name == "image" && slices.Contains([]string{"tag", "newtag", "newname", "repository", "digest", "image", "images", "version"}, key)
+}
+
+// named reports whether a key, or the last part of its path, is a name.
+func named(key, name string) bool {
+	key, name = strings.ToLower(key), strings.ToLower(name)
+	return key == name || strings.HasSuffix(key, "."+name)
 }
 
 // lastWord is the last name of the path of a setting.
 func lastWord(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
-// nameAtEnd matches the last field of a path.
-var nameAtEnd = regexp.MustCompile(`(?:\.([A-Za-z_][A-Za-z0-9_-]*)|\["([^"]*)"\])(?:\[[^\]]*\])?$`)
+// nameAtEnd matches the last field of a path, namedValue the name of a value that is
+// an element of a list, as of an environment.
+var (
+	nameAtEnd  = regexp.MustCompile(`(?:\.([A-Za-z0-9_$-]+)|\["([^"]*)"\])(?:\[[^"\]][^\]]*\])?$`)
+	namedValue = regexp.MustCompile(`\[name="([^"]+)"\]\.value$`)
+)
 
 func lastName(path string) string {
+	if m := namedValue.FindStringSubmatch(path); m != nil {
+		return m[1]
+	}
 	m := nameAtEnd.FindStringSubmatch(path)
 	if m == nil {
 		return path
@@ -175,6 +187,9 @@ func (f *source) values() []place {
 func collect(all []place, n *yaml.Node, key string) []place {
 	switch n.Kind {
 	case yaml.ScalarNode:
+		if name, value, ok := strings.Cut(n.Value, "="); ok && key == "literals" { // of a kustomization
+			return append(all, place{name, value, n.Line})
+		}
 		return append(all, place{key, n.Value, n.Line})
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(n.Content); i += 2 {

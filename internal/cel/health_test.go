@@ -106,7 +106,11 @@ func TestLimits(t *testing.T) {
 	for i := range list {
 		list[i] = "element"
 	}
-	values := map[string]any{"list": list, "long": strings.Repeat("a", 1<<20)}
+	many := make([]any, 20000)
+	for i := range many {
+		many[i] = int64(i)
+	}
+	values := map[string]any{"many": many, "list": list, "long": strings.Repeat("a", 1<<20)}
 	for name, expr := range map[string]string{
 		"loops in loops":   `list.all(a, list.all(b, list.all(c, list.all(d, true))))`,
 		"doubling a text":  `[long]` + strings.Repeat(`.map(x, x + x)`, 40) + `.size() == 1`,
@@ -117,6 +121,8 @@ func TestLimits(t *testing.T) {
 		"a wide format":    `"%.999999999f".format([1.0]).size() > 1`,
 		"a shared list":    `[1]` + strings.Repeat(`.map(x, [x, x])`, 1) + strings.Repeat(`.map(x, [x, x])`, 60) + ` == [1]`,
 		"comparing shared": `[[1]]` + strings.Repeat(`.map(x, [x, x])`, 60) + `.all(x, x == x)`,
+		"pairing":          `sets.contains(many, many.map(x, x + 1))`,
+		"pairing other":    `sets.intersects(many, many.map(x, x + 20001))`,
 		"matching":         `list.exists(x, long.matches("(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*(a*)*b"))`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -131,7 +137,7 @@ func TestLimits(t *testing.T) {
 			}
 		})
 	}
-	p, err := Compile(`list.filter(x, x == "element").size() == 2000 && long.contains("aaa") && long == long && list == list`)
+	p, err := Compile(`list.filter(x, x == "element").size() == 2000 && long.contains("aaa") && long == long && list == list && sets.contains(list, ["element"])`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,12 +104,6 @@ func matching(args []ref.Val) int {
 }
 
 func comparing(args []ref.Val) int {
-	if len(args) == 2 { // of lists without order each is compared with each
-		_, list := args[1].(traits.Lister)
-		if _, both := args[0].(traits.Lister); list && both && weight(args[0]) > 1000 {
-			return times(deep(args[0]), deep(args[1])) / 1000
-		}
-	}
 	sum := 0
 	for _, a := range args {
 		sum += deep(a)
@@ -117,9 +111,20 @@ func comparing(args []ref.Val) int {
 	return sum
 }
 
+// pairing compares each element of a list with each of another.
+func pairing(args []ref.Val) int {
+	if len(args) < 2 {
+		return 0
+	}
+	const cheap = 8 // a comparison of short texts, beside the making of one
+	return (times(weight(args[0]), deep(args[1])) + times(weight(args[1]), deep(args[0]))) / cheap
+}
+
+// times is a product, no larger than is needed to see that it is too much.
 func times(a, b int) int {
-	if b > 0 && a > maxWeight/b {
-		return maxWeight + 1
+	const most = 16 * maxWeight
+	if b > 0 && a > most/b {
+		return most
 	}
 	return a * b
 }

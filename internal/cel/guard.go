@@ -17,7 +17,7 @@ import (
 // call is given once more, and a chain of them 2, 4, 8 times.
 var guards = map[string]func(args []ref.Val) int{
 	"replace": replacing, "join": joining, "format": formatting,
-	"sets.contains": comparing, "sets.equivalent": comparing, "sets.intersects": comparing,
+	"sets.contains": pairing, "sets.equivalent": pairing, "sets.intersects": pairing,
 }
 
 // libraries are the functions for texts and sets, with their guards.

@@ -130,7 +130,7 @@ func newHandler(ctx context.Context, cfg ActionConfig) (*handler, error) {
 	if err := h.readBook(ctx, c, cfg.Namespace); err != nil {
 		return nil, err
 	}
-	h.members = cluster.New(cluster.Options{Logger: slog.New(slog.DiscardHandler), Sink: &lateSink{}})
+	h.members = cluster.New(cluster.Options{Logger: slog.New(slog.DiscardHandler), Sink: deafSink{}})
 	if err := h.reach(ctx, c, cfg, func(info rutter.ClusterInfo) (string, error) {
 		return argo.Identity(h.unit, info, projects, identities)
 	}); err != nil {

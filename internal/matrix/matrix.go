@@ -205,7 +205,9 @@ func (s *side) bare(u *unstructured.Unstructured) map[string]any {
 	c.SetAnnotations(annotations)
 	unstructured.RemoveNestedField(c.Object, "metadata", "namespace")
 	for k, v := range c.Object {
-		c.Object[k] = s.names.object(k, v, false)
+		if k != "data" && k != "stringData" && k != "binaryData" { // the keys of these are anybody's
+			c.Object[k] = s.names.object(k, v, false)
+		}
 	}
 	c.SetName(s.names.key(rutter.RefOf(u)).name)
 	return c.Object

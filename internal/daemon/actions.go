@@ -249,8 +249,15 @@ func (h *handler) permitCreated(ctx context.Context, changes []actions.Change) e
 		if !c.Create {
 			continue
 		}
-		gvk := c.Object.GroupVersionKind()
-		if err := h.permitted(ctx, rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}, c.Object.GetNamespace(), c.Object.GetName()); err != nil {
+		gvk := rutter.GVK(c.Object.GroupVersionKind())
+		mapping, err := h.member.Mapping(ctx, gvk)
+		if err != nil {
+			return err //nolint:wrapcheck // it names the kind and the cluster
+		}
+		if !mapping.Namespaced { // it lies beside nothing
+			c.Object.SetNamespace("")
+		}
+		if err := h.permitted(ctx, gvk, c.Object.GetNamespace(), c.Object.GetName()); err != nil {
 			return err
 		}
 	}

@@ -91,5 +91,5 @@ func (f *foreigners) change(ctx context.Context, i int, n int64) error {
 	}
 	obj := f.object(i)
 	obj.SetLabels(nil)
-	return f.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch)) //nolint:wrapcheck // churn says what it was about
+	return f.client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))
 }

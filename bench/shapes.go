@@ -82,7 +82,7 @@ func (b *shapesBench) measure(ctx context.Context, s shape) error {
 	}
 	r := shapeRow{Phase: phaseShapes, Shape: s.name, Took: took.Seconds(), Loop: loop.Seconds(), Ratio: took.Seconds() / loop.Seconds(), Beyond: (took - loop).Seconds()}
 	if b.json {
-		return json.NewEncoder(b.w).Encode(r) //nolint:wrapcheck // to standard output
+		return json.NewEncoder(b.w).Encode(r)
 	}
 	_, err = fmt.Fprintf(b.w, "%-32s %7.3f s  bare loop %7.3f s  %.2f times, %+.3f s\n", s.name, r.Took, r.Loop, r.Ratio, r.Beyond)
 	if err != nil {

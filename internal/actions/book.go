@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,7 +97,7 @@ func (b *Book) List(obj *unstructured.Unstructured, now time.Time) ([]Action, er
 	if o.discovery != nil {
 		found, err := o.discovery.Discovery(obj.Object, now)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the script
+			return nil, err
 		}
 		for _, name := range slices.Sorted(maps.Keys(found)) {
 			if !o.merge || o.run[name] != nil { // what is built in says by itself whether it is disabled
@@ -155,14 +156,11 @@ func known(list []Action) string {
 	if len(list) == 0 {
 		return "it has none"
 	}
-	text := "it has "
-	for i, a := range list {
-		if i > 0 {
-			text += ", "
-		}
-		text += a.Name
+	names := make([]string, 0, len(list))
+	for _, a := range list {
+		names = append(names, a.Name)
 	}
-	return text
+	return "it has " + strings.Join(names, ", ")
 }
 
 func keyOf(obj *unstructured.Unstructured) string {

@@ -14,7 +14,7 @@ import (
 func runScript(script *lua.Script, obj *unstructured.Unstructured, name string, params Params, now time.Time) ([]Change, error) {
 	out, err := script.Action(obj.Object, params, now)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the script
+		return nil, err
 	}
 	wrong := func(what string) error {
 		return rutter.Errorf(rutter.CodeInvalid, "the action %q of %s: %s", name, words(obj), what)

@@ -52,7 +52,7 @@ func builtins() map[string][]builtin {
 		}, "metadata", "annotations", kedaPausedReplicas)}),
 		"keda.sh/ScaledJob": kedaActions(),
 	}
-	for _, kind := range strings.Fields("helm.toolkit.fluxcd.io/HelmRelease kustomize.toolkit.fluxcd.io/Kustomization image.toolkit.fluxcd.io/ImageRepository image.toolkit.fluxcd.io/ImageUpdateAutomation " +
+	for kind := range strings.FieldsSeq("helm.toolkit.fluxcd.io/HelmRelease kustomize.toolkit.fluxcd.io/Kustomization image.toolkit.fluxcd.io/ImageRepository image.toolkit.fluxcd.io/ImageUpdateAutomation " +
 		"notification.toolkit.fluxcd.io/Receiver source.toolkit.fluxcd.io/Bucket source.toolkit.fluxcd.io/GitRepository source.toolkit.fluxcd.io/HelmChart source.toolkit.fluxcd.io/HelmRepository source.toolkit.fluxcd.io/OCIRepository") {
 		out[kind] = flux
 	}

@@ -97,13 +97,13 @@ func (r *run) askOne(ctx context.Context, s rutter.Step) error {
 	_, err = r.put(ctx, obj, rutter.ApplyOptions{DryRun: true, Manner: manner.Manner})
 	switch {
 	case err == nil, ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // what was stopped says nothing of the object
 	case s.Hook && immutable(err), manner.Force && !plan.Kept(s.Ref) && mustBeNew(err):
 		return nil // it is made anew
 	case strings.Contains(err.Error(), "does not support dry run"):
 		return nil // a webhook that has other effects is not asked
 	}
-	return err //nolint:wrapcheck // the caller names the step
+	return err
 }
 
 // single reports whether the plan is one step.

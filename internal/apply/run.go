@@ -39,11 +39,13 @@ type Awaited struct {
 	gvk rutter.GVK
 }
 
-// Missing is the error of Await for an object that the watches do not show.
-type Missing struct{ Ref rutter.Ref }
+// MissingError is the error of Await for an object that the watches do not show.
+type MissingError struct{ Ref rutter.Ref }
 
 // Error implements error.
-func (m *Missing) Error() string { return m.Ref.String() + " is missing, it might have been deleted" }
+func (m *MissingError) Error() string {
+	return m.Ref.String() + " is missing, it might have been deleted"
+}
 
 // Live is what the run needs of the live side: to record the server's answers
 // and to wait for what the watches see.
@@ -55,7 +57,7 @@ type Live interface {
 	// Health is how an object is.
 	Health(obj *unstructured.Unstructured) rutter.Health
 	// Await returns when all are healthy, and the hooks have succeeded; with an error
-	// when one is degraded, or a hook failed, and a *Missing when one is not there. A
+	// when one is degraded, or a hook failed, and a *MissingError when one is not there. A
 	// hook that vanished ended as it was last seen. The healths are those of all, in
 	// order, as far as is known.
 	Await(ctx context.Context, want []Awaited) ([]rutter.Health, error)
@@ -270,7 +272,7 @@ func (r *run) await(ctx context.Context, g rutter.Group) error {
 	for {
 		healths, err := r.Live.Await(ctx, want)
 		r.settleHooks(want, healths)
-		var lost *Missing
+		var lost *MissingError
 		switch {
 		case err == nil:
 			return nil

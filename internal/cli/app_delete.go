@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -143,7 +144,7 @@ func (r *root) showRemoval(m Removal) error {
 		case "Namespace":
 			note = strings.Join(m.Namespaces, ", ") + " (with everything in them)"
 		}
-		t.rows = append(t.rows, []string{kind, fmt.Sprint(m.Kinds[kind]), note})
+		t.rows = append(t.rows, []string{kind, strconv.Itoa(m.Kinds[kind]), note})
 	}
 	fmt.Fprintf(r.out, "Application %s: its %d objects at cluster %s are %s.\n", m.Application, total, m.Cluster, m.Fate)
 	if err := r.table(t); err != nil {

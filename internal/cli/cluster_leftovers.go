@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func (r *root) clusterLeftovers() *cobra.Command {
 				}
 				for _, l := range all {
 					out.Leftovers = append(out.Leftovers, l)
-					t.rows = append(t.rows, []string{l.Cluster, l.Application, l.At.UTC().Format(time.RFC3339), fmt.Sprint(l.Count), orDash(strings.Join(l.Objects, " "))})
+					t.rows = append(t.rows, []string{l.Cluster, l.Application, l.At.UTC().Format(time.RFC3339), strconv.Itoa(l.Count), orDash(strings.Join(l.Objects, " "))})
 				}
 				if forget {
 					if err := cl.Delete(c.Context(), &maps.Items[i]); client.IgnoreNotFound(err) != nil {

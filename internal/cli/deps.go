@@ -164,10 +164,10 @@ type ActionOptions struct {
 type (
 	// FleetPlan is what a plan is made of.
 	FleetPlan = preview.Plan
-	// ActionOffers are what can be done to the objects of an Application, and ActionDone
-	// what was.
+	// ActionOffers are what can be done to the objects of an Application.
 	ActionOffers = actions.Offers
-	ActionDone   = actions.Done
+	// ActionDone is what an action did.
+	ActionDone = actions.Done
 	// AppAnswer explains an Application.
 	AppAnswer = explain.Answer
 	// ClusterInventory is what plans are made from.

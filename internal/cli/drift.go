@@ -19,7 +19,7 @@ import (
 )
 
 // DriftRow is one drifted Application in the JSON of rutter drift.
-type DriftRow struct {
+type DriftRow struct { //nolint:recvcheck // it is filled by pointer and read as a value
 	Application string `json:"application"`
 	Namespace   string `json:"namespace"`
 	Cluster     string `json:"cluster"`
@@ -202,7 +202,7 @@ func inSyncAt(app *v1alpha1.Application) (time.Time, bool) {
 	if last.Revision != now.Revision || !slices.Equal(last.Revisions, now.Revisions) {
 		return time.Time{}, false
 	}
-	if len(last.Sources) > 0 && !reflect.DeepEqual(last.Sources, []v1alpha1.ApplicationSource(app.Spec.Sources)) ||
+	if len(last.Sources) > 0 && !reflect.DeepEqual(last.Sources, app.Spec.Sources) ||
 		len(last.Sources) == 0 && last.Source != nil && !reflect.DeepEqual(last.Source, app.Spec.Source) {
 		return time.Time{}, false
 	}

@@ -36,8 +36,10 @@ func (r *root) explainCommand() *cobra.Command {
 				r.output = output
 				return r.print(answer, table{})
 			}
-			_, err = fmt.Fprint(r.out, explain.Text(answer))
-			return err
+			if _, err := fmt.Fprint(r.out, explain.Text(answer)); err != nil {
+				return fmt.Errorf("print: %w", err)
+			}
+			return nil
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "text", "output: text or json")

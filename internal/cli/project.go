@@ -109,7 +109,7 @@ func (r *root) projectGet() *cobra.Command {
 			}
 			settings, err := argo.GlobalProjects(&cm)
 			if err != nil {
-				return err //nolint:wrapcheck // it names the ConfigMap
+				return err
 			}
 			_, _ = policy.Globals(p, settings, func(name string) (*v1alpha1.AppProject, bool) {
 				v.Inherits = append(v.Inherits, name)

@@ -74,11 +74,12 @@ func (r *root) projectCan() *cobra.Command {
 }
 
 func (r *root) printCan(a CanAnswer) error {
-	if r.output == "json" || r.output == "yaml" {
+	switch {
+	case r.output == "json" || r.output == "yaml":
 		if err := r.print(a, table{}); err != nil {
 			return err
 		}
-	} else if a.Allowed {
+	case a.Allowed:
 		fmt.Fprintf(r.out, "allowed: Application %s in project %s\n", a.Application, a.Project)
 		for _, c := range a.Checks {
 			fmt.Fprintf(r.out, "  %s: by %s\n", c.About, strings.Join(c.Rules, " and "))
@@ -86,7 +87,7 @@ func (r *root) printCan(a CanAnswer) error {
 		if a.User != "" {
 			fmt.Fprintf(r.out, "  with the rights of %s\n", a.User)
 		}
-	} else {
+	default:
 		for _, c := range a.Checks {
 			if !c.Allowed {
 				fmt.Fprintf(r.out, "refused: %s: %s\n", c.About, c.Refusal)
@@ -313,7 +314,7 @@ func (a *asking) place(o *unstructured.Unstructured, t rutter.Target) (ref rutte
 func (p *projectFiles) inForce(project *v1alpha1.AppProject) (*policy.Project, error) {
 	globals, err := argo.GlobalProjects(p.settings)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the ConfigMap
+		return nil, err
 	}
 	all, problems := argo.InForce(p.projects, globals, argo.ScopedRepositories(p.secrets))
 	for _, problem := range problems {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,7 +81,7 @@ func (r *root) syncOrder(f *orderFlags) error {
 	r.output = f.output
 	t := table{header: []string{"STEP", "PHASE", "WAVE", "ACTION", "OBJECT"}}
 	for _, s := range steps {
-		t.rows = append(t.rows, []string{fmt.Sprint(s.Step), s.Phase, fmt.Sprint(s.Wave), s.Action, rutter.Ref{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.String()})
+		t.rows = append(t.rows, []string{strconv.Itoa(s.Step), s.Phase, strconv.Itoa(s.Wave), s.Action, rutter.Ref{Group: s.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}.String()})
 	}
 	for _, s := range left {
 		fmt.Fprintf(r.err, "rutter: not part of the sync: %s: %s\n", s.Ref, s.Reason)

@@ -109,6 +109,6 @@ func (d *discovery) defined(ctx context.Context, name string) {
 		return // the next event, or the next look, tells
 	}
 	if kinds := d.expect(crd); len(kinds) > 0 {
-		d.m.spawn(func() { d.follow(crd, kinds) })
+		d.m.spawn(func() { d.follow(crd, kinds) }) //nolint:contextcheck // it goes on after the event
 	}
 }

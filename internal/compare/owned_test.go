@@ -1,6 +1,7 @@
 package compare_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,11 +31,12 @@ func TestOwned(t *testing.T) {
 			}
 			continue
 		}
-		if r.Owned {
+		switch {
+		case r.Owned:
 			owned++
-		} else if strings.HasPrefix(s.name, "adopt") {
+		case strings.HasPrefix(s.name, "adopt"):
 			continue
-		} else {
+		default:
 			t.Logf("%s: equal, and not all of it ours", s.name)
 		}
 		for path := range ownedLeaves(s.live) {
@@ -63,14 +65,14 @@ func ownedLeaves(live *unstructured.Unstructured) map[string]bool {
 		for k, v := range m {
 			sub, _ := v.(map[string]any)
 			if k == "." || strings.HasPrefix(k, "k:") { // an element is found by its keys
-				walk(sub, append(at[:len(at):len(at)], k))
+				walk(sub, append(slices.Clip(at), k))
 				continue
 			}
 			if len(sub) == 0 {
-				out[strings.Join(append(at[:len(at):len(at)], k), "\n")] = true
+				out[strings.Join(append(slices.Clip(at), k), "\n")] = true
 				continue
 			}
-			walk(sub, append(at[:len(at):len(at)], k))
+			walk(sub, append(slices.Clip(at), k))
 		}
 	}
 	walk(fieldsOf(live), nil)

@@ -231,7 +231,7 @@ func (h *handler) act(ctx context.Context, r v1alpha1.ResourceStatus, name strin
 		}
 		changes, err := h.book.Run(live, name, params, time.Now())
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the action and the object
+			return nil, err
 		}
 		if err := h.permitCreated(ctx, changes); err != nil {
 			return nil, err

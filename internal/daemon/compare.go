@@ -169,7 +169,7 @@ func releaseOf(u rutter.Unit) string {
 // answers: the comparison has rendered already.
 func (o *observer) declared(ctx context.Context, u rutter.Unit, col *matrix.Column, files fileSet, excluded *compare.Scope) error {
 	snaps, err := u.Snapshots(func(repo rutter.Repo) (rutter.Snapshot, error) {
-		return o.sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: int64(2 * diffTimeout)}) //nolint:wrapcheck // it names the repository
+		return o.sources.Snapshot(ctx, repo, rutter.ResolveOptions{MaxAge: int64(2 * diffTimeout)})
 	})
 	if err != nil {
 		return err //nolint:wrapcheck // it names the source

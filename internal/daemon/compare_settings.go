@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -78,7 +79,7 @@ func settingsOf(field string, src rutter.Source) []matrix.Setting {
 			out = append(out, matrix.Setting{Field: field + ".kustomize.images", Value: cmp.Or(tag, image)})
 		}
 		for _, r := range k.Replicas {
-			out = append(out, matrix.Setting{Field: field + ".kustomize.replicas", Value: fmt.Sprint(r.Count)})
+			out = append(out, matrix.Setting{Field: field + ".kustomize.replicas", Value: strconv.FormatInt(r.Count, 10)})
 		}
 		for key, value := range k.CommonAnnotations {
 			out = append(out, matrix.Setting{Field: field + ".kustomize.commonAnnotations." + key, Value: value})

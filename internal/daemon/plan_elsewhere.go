@@ -29,7 +29,7 @@ func (p *planner) reads(set *v1alpha1.ApplicationSet) bool {
 }
 
 // onlyLive adds the sets that no file declares, and the control plane has: what the
-// repository changes changes their Applications too. One that the base declares,
+// repository changes also changes their Applications too. One that the base declares,
 // and the head does not, goes.
 func (p *planner) onlyLive(ctx context.Context, s *planSide) error {
 	var sets []declared

@@ -78,7 +78,7 @@ func TestExportClusters(t *testing.T) {
 	}
 }
 
-// liveOnly makes a set that no file declares: what the repository changes changes its
+// liveOnly makes a set that no file declares: what the repository changes also changes its
 // Applications too, and a set that reads another repository is nobody's concern.
 func liveOnly(t *testing.T, c client.Client, namespace string, clone *planClone, live func(*daemon.PlanConfig)) {
 	t.Helper()

@@ -30,7 +30,7 @@ func readSurroundings(ctx context.Context, c client.Client, namespace string) (s
 	}
 	var err error
 	if out.globals, err = argo.GlobalProjects(&cm); err != nil {
-		return out, err //nolint:wrapcheck // it names the ConfigMap
+		return out, err
 	}
 	var secrets corev1.SecretList
 	if err := c.List(ctx, &secrets, client.InNamespace(namespace), client.MatchingLabels{argo.LabelSecretType: "repository"}); err != nil {
@@ -90,7 +90,7 @@ func readSigners(ctx context.Context, c client.Client, namespace string) (*signa
 func permitRepo(projects argo.Projects) func(string, rutter.Repo) error {
 	return func(name string, repo rutter.Repo) error {
 		if project, ok := projects(name); ok {
-			return project.CheckSource(repo.URL) //nolint:wrapcheck // it says which rule
+			return project.CheckSource(repo.URL)
 		}
 		return nil
 	}
@@ -100,7 +100,7 @@ func permitRepo(projects argo.Projects) func(string, rutter.Repo) error {
 func permitObject(projects argo.Projects) func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error {
 	return func(unit rutter.Unit, cluster rutter.ClusterInfo, ref rutter.Ref, namespaced bool) error {
 		if project, ok := projects(unit.Project); ok {
-			return project.CheckResource(cluster, ref, namespaced) //nolint:wrapcheck // it says which rule
+			return project.CheckResource(cluster, ref, namespaced)
 		}
 		return nil
 	}

@@ -243,9 +243,6 @@ func (e *Engine) listWorkloads(ctx context.Context, c rutter.Cluster) *workloads
 	return w
 }
 
-// wordIn reports whether a name has another one as a part, between hyphens.
-func wordIn(name, part string) bool { return strings.Contains("-"+name+"-", "-"+part+"-") }
-
 // words say which workload bears one of the names.
 func (w *workloads) words(names []string) string {
 	var best rutter.Ref

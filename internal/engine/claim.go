@@ -52,11 +52,12 @@ func (c *claims) by(k claim) []claimant {
 // put records who has to do with an object; the lock is held.
 func (c *claims) put(k claim, all []claimant) {
 	at := c.sole[k.server]
-	if len(all) != 1 {
+	switch {
+	case len(all) != 1:
 		delete(at, k.ref)
-	} else if at != nil {
+	case at != nil:
 		at[k.ref] = all[0]
-	} else {
+	default:
 		c.sole[k.server] = map[rutter.Ref]claimant{k.ref: all[0]}
 	}
 	if at != nil && len(at) == 0 {

@@ -162,6 +162,7 @@ func (e *Engine) runDeleteHook(ctx context.Context, u *state, unit rutter.Unit, 
 		return ref, false, nil
 	case rutter.Degraded:
 		return ref, false, e.failedHook(ctx, c, del, gvk, live, h)
+	default: // it has ended, or has no health
 	}
 	del.ended[ref] = true
 	return ref, true, nil
@@ -262,6 +263,7 @@ func (e *Engine) liveHooks(ctx context.Context, u *state, unit rutter.Unit, c ru
 			if verdict != rutter.Degraded {
 				verdict = rutter.Progressing
 			}
+		default:
 		}
 		hooks = append(hooks, live)
 	}

@@ -197,7 +197,7 @@ func (e *Engine) member(unit rutter.Unit) (rutter.Cluster, error) {
 	}
 	user, err := e.opts.Identity(unit, c.Info())
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the project and the rule
+		return nil, err
 	}
 	return c.As(user), nil
 }

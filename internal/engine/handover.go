@@ -106,7 +106,7 @@ func (e *Engine) handOver(ctx context.Context, u *state, unit rutter.Unit, to ru
 		return true, nil // the cluster is no longer a member: there is nothing to hand over
 	}
 	if err != nil {
-		return false, err //nolint:wrapcheck // names the cluster
+		return false, err
 	}
 	if ready, err := e.oversees(ctx, u, unit, c); !ready {
 		return false, err

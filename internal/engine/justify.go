@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,9 +37,7 @@ func (u *state) noteUndeclared(d *desired) {
 				u.declaredAt[ref] = u.baseline
 			}
 		}
-		for ref, stamp := range u.unit.Declared.Undeclared {
-			u.declaredAt[ref] = stamp
-		}
+		maps.Copy(u.declaredAt, u.unit.Declared.Undeclared)
 		u.unit.Declared = nil
 	}
 	for ref := range u.declaredAt {
@@ -95,7 +94,7 @@ func shortStamp(stamp string) string {
 // heldBack are the prunes of an automated sync that wait for an approval; u.mu is held.
 func (e *Engine) heldBack(u *state, d *desired, extras []plan.Extra) *rutter.HeldPrunes {
 	policy := u.unit.Policy
-	if !(policy.Automated && policy.Prune || u.asked) || len(extras) <= u.budget().Limit(0) {
+	if (!policy.Automated || !policy.Prune) && !u.asked || len(extras) <= u.budget().Limit(0) {
 		return nil
 	}
 	in := e.inputOf(u, d, rutter.SyncRequest{Automated: policy.Automated && policy.Prune, Prune: true}, extras)

@@ -106,7 +106,7 @@ func (l *liveSide) awaitOne(w apply.Awaited) (h rutter.Health, done bool, err er
 			h = rutter.Health{Status: rutter.Degraded, Message: fmt.Sprintf("it was removed before it ended; it was last seen %s", h.Status)}
 		}
 	default:
-		return rutter.Health{Status: rutter.Missing}, false, &apply.Missing{Ref: w.Ref}
+		return rutter.Health{Status: rutter.Missing}, false, &apply.MissingError{Ref: w.Ref}
 	}
 	switch {
 	case h.Status == rutter.Healthy || h.Status == "":

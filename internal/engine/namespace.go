@@ -102,7 +102,7 @@ func namespaceKey(server string, ns *unstructured.Unstructured) string {
 }
 
 // as reports whether the namespace is known to be as it is wanted.
-func (n namespaceState) as(server string, ns *unstructured.Unstructured) bool {
+func (n *namespaceState) as(server string, ns *unstructured.Unstructured) bool {
 	return n.so && n.of == namespaceKey(server, ns)
 }
 

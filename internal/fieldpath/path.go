@@ -153,6 +153,6 @@ func quote(s string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string always has a form
+	_ = enc.Encode(s) //nolint:errchkjson // a string always has a form
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -174,7 +174,10 @@ func step(v any, s fieldpath.Segment) any {
 		m, _ := e.(map[string]any)
 		if m != nil && !slices.ContainsFunc(s.Keys, func(k fieldpath.Key) bool {
 			have, ok := m[k.Name]
-			return !(ok && encode(have) == k.Value || !ok && k.Name == "protocol" && k.Value == `"TCP"`)
+			if ok {
+				return encode(have) != k.Value
+			}
+			return k.Name != "protocol" || k.Value != `"TCP"`
 		}) {
 			return e
 		}

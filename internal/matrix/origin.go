@@ -199,6 +199,7 @@ func collect(all []place, n *yaml.Node, key string) []place {
 		for _, c := range n.Content {
 			all = collect(all, c, key)
 		}
+	case yaml.AliasNode: // what it stands for is collected where it is
 	}
 	return all
 }

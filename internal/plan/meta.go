@@ -31,7 +31,7 @@ const (
 )
 
 // Meta is what an object's annotations say about its sync.
-type Meta struct {
+type Meta struct { //nolint:recvcheck // it is filled by pointer and read as a value
 	Wave int
 	// Hooks are the phases in which the object runs as a hook; nil for an
 	// ordinary object. A hook without a phase of a sync is not applied by one.

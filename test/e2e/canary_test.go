@@ -167,7 +167,7 @@ func (c *cluster) echo(t *testing.T, ns string) {
 		if err := c.client.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = c.client.Delete(context.Background(), obj) }) //nolint:usetesting // after the test
+		t.Cleanup(func() { _ = c.client.Delete(context.Background(), obj) })
 	}
 	testenv.Eventually(t, patience, func() error {
 		probe := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "echoed", Namespace: ns, Annotations: map[string]string{"example.com/note": "n"}}, Data: map[string][]byte{"token": []byte("probe")}}

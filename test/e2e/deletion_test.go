@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -277,12 +278,9 @@ func TestDeleteHooks(t *testing.T) {
 func (c *cluster) whatRan(t *testing.T, ns string) string {
 	var seen []string
 	note := func(what string) {
-		for _, s := range seen {
-			if s == what {
-				return
-			}
+		if !slices.Contains(seen, what) {
+			seen = append(seen, what)
 		}
-		seen = append(seen, what)
 	}
 	for end := time.Now().Add(patience); time.Now().Before(end) && t.Context().Err() == nil; time.Sleep(10 * time.Millisecond) {
 		for _, name := range []string{"pre", "post"} {

@@ -37,8 +37,8 @@ type cluster struct {
 	sink    rutter.LiveSink
 	watched map[rutter.GVK]bool
 	synced  map[rutter.GVK]bool
-	ctx     context.Context //nolint:containedctx // the life of the process that watches
-	line    chan func()     // what the controller is told, in order
+	ctx     context.Context
+	line    chan func() // what the controller is told, in order
 	served  map[rutter.GVK]bool
 	down    bool
 	epoch   int64

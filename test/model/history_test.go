@@ -96,7 +96,7 @@ func (w *world) unit() rutter.Unit {
 
 // begin starts a controller.
 func (w *world) begin() {
-	ctx, cancel := context.WithCancel(context.Background()) //nolint:usetesting // it is ended by hand
+	ctx, cancel := context.WithCancel(context.Background())
 	changed := make(chan struct{}, 1)
 	e := engine.New(engine.Options{Sources: w.git, Renderer: w.git, Clusters: w.cluster, Workers: 2, Now: time.Now, Logger: slog.New(slog.NewTextHandler(logs(), nil)),
 		Permit:     func(rutter.Unit, rutter.ClusterInfo, rutter.Ref, bool) error { return nil },

@@ -200,7 +200,7 @@ func (c *Controllers) Permit(unit rutter.Unit, cluster rutter.ClusterInfo, ref r
 		}
 		return rutter.Errorf(rutter.CodeNotFound, "project %q does not exist", unit.Project)
 	}
-	return project.CheckResource(cluster, ref, namespaced) //nolint:wrapcheck // it names the rule
+	return project.CheckResource(cluster, ref, namespaced)
 }
 
 // Orphan is the engine's question whether an object that nobody declares counts as one.

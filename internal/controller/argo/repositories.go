@@ -91,7 +91,7 @@ func (c *Controllers) applySignatureKeys(keys map[string]string) {
 
 // Verify is the engine's question whether a source is signed as its project demands.
 func (c *Controllers) Verify(unit rutter.Unit, source rutter.Source, snap rutter.Snapshot) error {
-	return argo.Verify(unit, source, snap, c.projects.get, c.opts.Signatures, c.opts.Now()) //nolint:wrapcheck // it names the commit and the rule
+	return argo.Verify(unit, source, snap, c.projects.get, c.opts.Signatures, c.opts.Now())
 }
 
 // PermitRepo is the engine's question whether a project may read a repository
@@ -105,5 +105,5 @@ func (c *Controllers) PermitRepo(name string, repo rutter.Repo) error {
 		}
 		return rutter.Errorf(rutter.CodeForbidden, "project %q does not exist", name)
 	}
-	return project.CheckSource(repo.URL) //nolint:wrapcheck // it names the rule
+	return project.CheckSource(repo.URL)
 }

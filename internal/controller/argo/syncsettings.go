@@ -56,5 +56,5 @@ func (c *Controllers) identitiesNow() policy.Impersonation {
 
 // Identity is the engine's question with whose rights a unit's calls are made.
 func (c *Controllers) Identity(unit rutter.Unit, cluster rutter.ClusterInfo) (user string, err error) {
-	return argo.Identity(unit, cluster, c.projects.get, c.identitiesNow()) //nolint:wrapcheck // it names the rule
+	return argo.Identity(unit, cluster, c.projects.get, c.identitiesNow())
 }

@@ -27,10 +27,10 @@ const (
 	// AnnotationDeadline is how long an object of the Application may be terminating
 	// before somebody has to decide.
 	AnnotationDeadline = "rutter.dev/deletion-deadline"
-	// DecisionOrphan lets the objects stay; DecisionForce and a time removes the
-	// finalizers of what is terminating since before.
+	// DecisionOrphan lets the objects stay.
 	DecisionOrphan = "orphan"
-	DecisionForce  = "force"
+	// DecisionForce and a time removes the finalizers of what is terminating since before.
+	DecisionForce = "force"
 )
 
 // stageOf is the stage that a finalizer stands for, empty for any other finalizer.

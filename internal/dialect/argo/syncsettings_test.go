@@ -42,8 +42,8 @@ func TestHealPauses(t *testing.T) {
 		{rutter.HealPauses{First: 2 * time.Second, Factor: 1, Cap: time.Minute}, []time.Duration{0, 2, 2, 2}},
 	} {
 		for attempt, want := range tc.want {
-			if got := tc.pauses.Before(int64(attempt)); got != want*time.Second {
-				t.Errorf("%+v before attempt %d: %s, want %s", tc.pauses, attempt, got, want*time.Second)
+			if got := tc.pauses.Before(int64(attempt)); got.Seconds() != float64(want) {
+				t.Errorf("%+v before attempt %d: %s, want %s", tc.pauses, attempt, got, time.Duration(int64(want)*int64(time.Second)))
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
@@ -104,7 +105,9 @@ func awaitEstablished(ctx context.Context, c client.Client, crds []string) error
 			}
 		}
 		if open == 0 {
-			return nil
+			if served, err := serves(ctx, c); served || err != nil {
+				return err
+			}
 		}
 		select {
 		case <-tick.C:
@@ -112,6 +115,20 @@ func awaitEstablished(ctx context.Context, c client.Client, crds []string) error
 			return fmt.Errorf("stopped while installing: %w", ctx.Err())
 		}
 	}
+}
+
+// serves reports whether the API server has told of all kinds: it does so a moment
+// after they are established.
+func serves(ctx context.Context, c client.Client) (bool, error) {
+	for _, list := range []client.ObjectList{&v1alpha1.ApplicationList{}, &v1alpha1.ApplicationSetList{}, &v1alpha1.AppProjectList{}} {
+		switch err := c.List(ctx, list, client.Limit(1)); {
+		case apimeta.IsNoMatchError(err), apierrors.IsNotFound(err):
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("look whether the kinds are served: %w", err)
+		}
+	}
+	return true, nil
 }
 
 func established(crd *apiextensionsv1.CustomResourceDefinition) bool {

@@ -63,6 +63,9 @@ func RefOf(u *unstructured.Unstructured) Ref {
 	return Ref{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
+// GVKOf returns the kind of u, in the version in which it is written.
+func GVKOf(u *unstructured.Unstructured) GVK { return GVK(u.GroupVersionKind()) }
+
 // Origin is where a rendered object was written.
 type Origin struct {
 	// File is relative to the root of the repository; empty when unknown.

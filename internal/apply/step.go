@@ -20,7 +20,7 @@ func (r *run) step(ctx context.Context, s rutter.Step) rutter.StepResult {
 	if err != nil {
 		return failed(res, fmt.Errorf("load the desired object: %w", err))
 	}
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	res.Version, res.Images = gvk.Version, plan.Images(obj)
 	if s.Hook {
 		this := r.asHook(s, obj)
@@ -64,7 +64,7 @@ func (r *run) sentOff(res rutter.StepResult, live *unstructured.Unstructured) ru
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sent[key] = Awaited{Ref: res.Ref, UID: string(live.GetUID()), Hook: res.Hook, gvk: gvkOf(live)}
+	r.sent[key] = Awaited{Ref: res.Ref, UID: string(live.GetUID()), Hook: res.Hook, gvk: rutter.GVKOf(live)}
 	return res
 }
 
@@ -116,11 +116,6 @@ func (r *run) prune(ctx context.Context, s rutter.Step) rutter.StepResult {
 func withName(s rutter.Step, obj *unstructured.Unstructured) rutter.Step {
 	s.Ref = rutter.RefOf(obj)
 	return s
-}
-
-func gvkOf(obj *unstructured.Unstructured) rutter.GVK {
-	gvk := obj.GroupVersionKind()
-	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }
 
 func failed(res rutter.StepResult, err error) rutter.StepResult {

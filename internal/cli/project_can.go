@@ -301,8 +301,7 @@ func (a *asking) place(o *unstructured.Unstructured, t rutter.Target) (ref rutte
 		a.crds = plan.Scopes([]rutter.Manifests{all})
 	}
 	ref = rutter.RefOf(o)
-	gvk := o.GroupVersionKind()
-	if !preview.Namespaced(rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}, a.crds, preview.ClusterFacts{}) {
+	if !preview.Namespaced(rutter.GVKOf(o), a.crds, preview.ClusterFacts{}) {
 		ref.Namespace = ""
 		return ref, false
 	}

@@ -43,7 +43,7 @@ func former(manager, operation, subresource, also string) bool {
 // adopt takes over what a former manager owns and applies once more, so that
 // what Git does not declare goes. It is done once for an object.
 func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstructured, body []byte, live *unstructured.Unstructured, opts rutter.ApplyOptions) (*unstructured.Unstructured, error) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	for try := 1; ; try++ {
 		patch, err := adoption(live, opts.Former)
 		if err != nil {
@@ -76,7 +76,7 @@ func (m *member) adopt(ctx context.Context, path string, obj *unstructured.Unstr
 // and its owners is to change; takeover knows. Whatever stands in the way is no
 // error: then it is applied as usual.
 func (m *member) takeOver(ctx context.Context, obj *unstructured.Unstructured, body []byte, takeover rutter.Takeover) (*unstructured.Unstructured, bool) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	live, err := m.Get(ctx, gvk, obj.GetNamespace(), obj.GetName())
 	if err != nil || !hasFormer(live, "") {
 		return nil, false

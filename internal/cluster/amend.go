@@ -18,7 +18,7 @@ var _ rutter.Amender = (*member)(nil)
 // Amend implements rutter.Amender. What changes the status goes to the status first,
 // where the kind has it apart; what is left goes to the object as it is then.
 func (m *member) Amend(ctx context.Context, live *unstructured.Unstructured, patch map[string]any) (*unstructured.Unstructured, error) {
-	gvk := gvkOf(live)
+	gvk := rutter.GVKOf(live)
 	path, err := m.path(ctx, gvk, live.GetNamespace(), live.GetName())
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (m *member) mergePatch(ctx context.Context, path string, live *unstructured
 	patch["metadata"] = meta
 	body, err := stdjson.Marshal(patch)
 	if err != nil {
-		return nil, rutter.Errorf(rutter.CodeInternal, "encode a patch of %s: %w", describe(gvkOf(live), live.GetNamespace(), live.GetName()), err)
+		return nil, rutter.Errorf(rutter.CodeInternal, "encode a patch of %s: %w", describe(rutter.GVKOf(live), live.GetNamespace(), live.GetName()), err)
 	}
 	m.requests.patch.Add(1)
 	answer, err := m.do(ctx, request{method: http.MethodPatch, path: path, body: body, contentType: string(types.MergePatchType), query: byPerson(), once: true})
@@ -70,7 +70,7 @@ func (m *member) mergePatch(ctx context.Context, path string, live *unstructured
 
 // Create implements rutter.Amender.
 func (m *member) Create(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	path, err := m.path(ctx, gvk, obj.GetNamespace(), "")
 	if err != nil {
 		return nil, err

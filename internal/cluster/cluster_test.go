@@ -234,7 +234,7 @@ func TestKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = m.Delete(t.Context(), gvkOf(crd), "", crd.GetName(), rutter.DeleteOptions{})
+		_ = m.Delete(t.Context(), rutter.GVKOf(crd), "", crd.GetName(), rutter.DeleteOptions{})
 	})
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": ns, "labels": map[string]any{rutter.LabelUnit: "x"}}}}
 	if _, err := m.Apply(ctx, obj, rutter.ApplyOptions{}); err != nil {

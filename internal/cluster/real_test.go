@@ -90,7 +90,7 @@ func TestDefinitionAndObjectAtOnce(t *testing.T) {
 	env := testenv.Hub(t)
 	ns, m := env.Namespace(t), connect(t, env.RESTConfig(), newSink())
 	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": groupFor(ns) + "/v2", "kind": "Widget", "metadata": map[string]any{"name": "w", "namespace": ns}}}
-	if _, err := m.Mapping(t.Context(), gvkOf(obj)); rutter.CodeOf(err) != rutter.CodeNotFound {
+	if _, err := m.Mapping(t.Context(), rutter.GVKOf(obj)); rutter.CodeOf(err) != rutter.CodeNotFound {
 		t.Fatalf("before: %v", err)
 	}
 	define(t, m, crd(groupFor(ns), nil))
@@ -110,10 +110,10 @@ func TestDefinitionAndObjectAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	testenv.Eventually(t, 15*time.Second, func() error {
-		if _, err := m.Get(t.Context(), gvkOf(obj), ns, "w"); rutter.CodeOf(err) != rutter.CodeNotFound {
+		if _, err := m.Get(t.Context(), rutter.GVKOf(obj), ns, "w"); rutter.CodeOf(err) != rutter.CodeNotFound {
 			return rutter.Errorf(rutter.CodeInternal, "the kind is still served: %w", err)
 		}
-		if _, err := m.Mapping(t.Context(), gvkOf(obj)); rutter.CodeOf(err) != rutter.CodeNotFound {
+		if _, err := m.Mapping(t.Context(), rutter.GVKOf(obj)); rutter.CodeOf(err) != rutter.CodeNotFound {
 			return rutter.Errorf(rutter.CodeInternal, "the kind is still known: %w", err)
 		}
 		return nil

@@ -64,7 +64,7 @@ func TestReplaceOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	data, _, _ := unstructured.NestedStringMap(told.Object, "data")
-	live, err := m.Get(t.Context(), gvkOf(first), ns, "a")
+	live, err := m.Get(t.Context(), rutter.GVKOf(first), ns, "a")
 	if err != nil || len(data) != 1 || live.GetResourceVersion() != first.GetResourceVersion() {
 		t.Errorf("the dry run says %v and has written: %v", data, err)
 	}

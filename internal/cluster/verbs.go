@@ -21,7 +21,7 @@ const (
 
 // Apply implements rutter.Cluster.
 func (m *member) Apply(ctx context.Context, obj *unstructured.Unstructured, opts rutter.ApplyOptions) (*unstructured.Unstructured, error) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	body, err := obj.MarshalJSON()
 	if err != nil {
 		return nil, rutter.Errorf(rutter.CodeInvalid, "encode %s: %w", describe(gvk, obj.GetNamespace(), obj.GetName()), err)
@@ -193,9 +193,4 @@ func decode(data []byte) (*unstructured.Unstructured, error) {
 		return nil, rutter.Errorf(rutter.CodeInternal, "the server's answer is empty")
 	}
 	return u, nil
-}
-
-func gvkOf(u *unstructured.Unstructured) rutter.GVK {
-	gvk := u.GroupVersionKind()
-	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }

@@ -249,7 +249,7 @@ func (h *handler) permitCreated(ctx context.Context, changes []actions.Change) e
 		if !c.Create {
 			continue
 		}
-		gvk := rutter.GVK(c.Object.GroupVersionKind())
+		gvk := rutter.GVKOf(c.Object)
 		mapping, err := h.member.Mapping(ctx, gvk)
 		if err != nil {
 			return err //nolint:wrapcheck // it names the kind and the cluster

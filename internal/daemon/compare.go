@@ -194,7 +194,7 @@ func (o *observer) declared(ctx context.Context, u rutter.Unit, col *matrix.Colu
 			return fmt.Errorf("%s: %w", u.SourceField(i), err)
 		}
 		for _, obj := range res.Objects {
-			gvk := plan.KindOf(obj.Unstructured)
+			gvk := rutter.GVKOf(obj.Unstructured)
 			if meta := plan.MetaOf(obj.GetAnnotations()); meta.IsHook || meta.Skip || excluded.Excludes(gvk, member.Info().Server) {
 				continue // not compared with any cluster
 			}

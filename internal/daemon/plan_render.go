@@ -250,8 +250,7 @@ func (p *planner) decorate(ctx context.Context, s *planSide, u *planUnit) error 
 			if isDeclaration(o) && u.cluster.Server == localServer {
 				continue // shown as what it declares
 			}
-			gvk := o.GroupVersionKind()
-			namespaced := preview.Namespaced(rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}, crds, u.cluster)
+			namespaced := preview.Namespaced(rutter.GVKOf(o.Unstructured), crds, u.cluster)
 			sent, meta := plan.Sent(o.Unstructured, u.unit, namespaced), plan.MetaOf(o.GetAnnotations())
 			if meta.Skip || meta.IsHook && len(meta.Hooks) == 0 {
 				continue // never applied

@@ -221,7 +221,7 @@ func (e *Engine) cleanDeleteHooks(ctx context.Context, u *state, unit rutter.Uni
 		default:
 			continue
 		}
-		if err := e.removeHook(ctx, c, gvkOf(h), h); err != nil {
+		if err := e.removeHook(ctx, c, rutter.GVKOf(h), h); err != nil {
 			return outcome{err: fmt.Errorf("remove hook %s: %w", rutter.RefOf(h), err)}
 		}
 	}

@@ -201,7 +201,7 @@ func (e *Engine) build(ctx context.Context, unit rutter.Unit, c rutter.Cluster, 
 	names := interned{}
 	for si, m := range all {
 		for pos, obj := range m.Objects {
-			o := desiredObject{gvk: gvkOf(obj.Unstructured), source: si, pos: pos, origin: obj.Origin}
+			o := desiredObject{gvk: rutter.GVKOf(obj.Unstructured), source: si, pos: pos, origin: obj.Origin}
 			namespaced, missing, err := scope(ctx, c, o.gvk, scopes)
 			if err != nil {
 				return err
@@ -325,11 +325,6 @@ func scope(ctx context.Context, c rutter.Cluster, gvk rutter.GVK, crds map[[2]st
 		return ns, true, nil
 	}
 	return true, true, nil
-}
-
-func gvkOf(u *unstructured.Unstructured) rutter.GVK {
-	gvk := u.GroupVersionKind()
-	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
 }
 
 // retryRender is the pause before a failed render is tried again without any

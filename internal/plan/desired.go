@@ -70,9 +70,3 @@ func Scopes(all []rutter.Manifests) map[[2]string]bool {
 	}
 	return scopes
 }
-
-// KindOf is the kind of an object.
-func KindOf(u *unstructured.Unstructured) rutter.GVK {
-	gvk := u.GroupVersionKind()
-	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
-}

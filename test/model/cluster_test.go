@@ -149,7 +149,7 @@ func (c *cluster) Get(ctx context.Context, gvk rutter.GVK, namespace, name strin
 
 // Apply sends the declared fields; what the object says besides stays.
 func (c *cluster) Apply(ctx context.Context, obj *unstructured.Unstructured, opts rutter.ApplyOptions) (*unstructured.Unstructured, error) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	if err := c.call(ctx, gvk); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (c *cluster) store(ref rutter.Ref, obj *unstructured.Unstructured) {
 
 // tell sends an event after a while, in the order of the changes; c.mu is held.
 func (c *cluster) tell(obj *unstructured.Unstructured, deleted bool) {
-	gvk := gvkOf(obj)
+	gvk := rutter.GVKOf(obj)
 	if c.sink == nil || !c.watched[gvk] || c.down {
 		return
 	}
@@ -210,7 +210,7 @@ func (c *cluster) tell(obj *unstructured.Unstructured, deleted bool) {
 
 // control is what the cluster's own controllers make of an object; c.mu is held.
 func (c *cluster) control(ref rutter.Ref, obj *unstructured.Unstructured) {
-	switch uid, generation := obj.GetUID(), obj.GetGeneration(); gvkOf(obj) {
+	switch uid, generation := obj.GetUID(), obj.GetGeneration(); rutter.GVKOf(obj) {
 	case deployments:
 		if c.stuck {
 			return
@@ -341,7 +341,7 @@ func (c *cluster) list(gvk rutter.GVK) {
 	epoch := c.epoch
 	var all []*unstructured.Unstructured
 	for _, o := range c.objects {
-		if gvkOf(o) == gvk && o.GetLabels()[rutter.LabelUnit] != "" {
+		if rutter.GVKOf(o) == gvk && o.GetLabels()[rutter.LabelUnit] != "" {
 			all = append(all, o.DeepCopy())
 		}
 	}
@@ -424,11 +424,6 @@ func (c *cluster) edit(pick int, remove bool) {
 	c.control(ref, next)
 }
 
-func gvkOf(o *unstructured.Unstructured) rutter.GVK {
-	gvk := o.GroupVersionKind()
-	return rutter.GVK{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind}
-}
-
 func text(o *unstructured.Unstructured, path ...string) string {
 	s, _, _ := unstructured.NestedString(o.Object, path...)
 	return s
@@ -446,7 +441,7 @@ func (c *cluster) trouble(failing, stuck bool) {
 	defer c.mu.Unlock()
 	c.failing, c.stuck = failing, stuck
 	for ref, o := range c.objects {
-		if gvkOf(o) == deployments && !stuck {
+		if rutter.GVKOf(o) == deployments && !stuck {
 			c.control(ref, o)
 		}
 	}

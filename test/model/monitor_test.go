@@ -89,7 +89,7 @@ func (m *monitor) started(ref rutter.Ref, hook plan.HookRun, next *unstructured.
 
 // controlled is a change of a status.
 func (m *monitor) controlled(next *unstructured.Unstructured) {
-	if gvkOf(next) == jobs && health.Of(live(next)).Status == rutter.Healthy {
+	if rutter.GVKOf(next) == jobs && health.Of(live(next)).Status == rutter.Healthy {
 		m.succeeded[rutter.RefOf(next).String()+text(next, "spec", "run")] = true
 		m.over[m.uids[string(next.GetUID())]] = true
 	}
